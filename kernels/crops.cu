@@ -23,6 +23,8 @@ typedef unsigned long long u64;
 #define FLIP_Y 2u
 #define TRANSPOSE 4u
 #define MASKED 8u
+// Another launch makes the row.
+#define ELSEWHERE 16u
 
 #define MAX_STEPS 8
 
@@ -388,6 +390,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_ACROSS * THREADS_DOWN, 3)
     const u32 end_x = min(first_x + tile.width, e.width);
     const u32 end_y = min(first_y + tile.height, e.height);
     const Row &row = rows[blockIdx.z];
+    if (row.flags & ELSEWHERE) return;
     const u32 plain = before_contrast(row);
     if (sums && (plain == row.steps || row.flags & MASKED)) return;
     if (row.flags & MASKED) {

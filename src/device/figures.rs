@@ -40,6 +40,19 @@ pub struct DeviceTimes {
     pub copied_bytes: u64,
     /// Bytes of crops that the kernel has read out of slots.
     pub in_place_bytes: u64,
+    /// The JPEG engines; zeros where they decode nothing.
+    pub engines: EngineTimes,
+}
+
+/// What the JPEG engines of a device did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct EngineTimes {
+    /// Pictures that were put into submissions.
+    pub pictures: u64,
+    pub submissions: u64,
+    /// Seconds in which they had at least one submission, its rows included.
+    pub busy_s: f64,
 }
 
 impl DeviceTimes {
@@ -56,6 +69,9 @@ impl AddAssign for DeviceTimes {
         self.kernel_s += more.kernel_s;
         self.copied_bytes += more.copied_bytes;
         self.in_place_bytes += more.in_place_bytes;
+        self.engines.pictures += more.engines.pictures;
+        self.engines.submissions += more.engines.submissions;
+        self.engines.busy_s += more.engines.busy_s;
     }
 }
 
@@ -70,6 +86,11 @@ impl Sub for DeviceTimes {
             kernel_s: self.kernel_s - earlier.kernel_s,
             copied_bytes: self.copied_bytes - earlier.copied_bytes,
             in_place_bytes: self.in_place_bytes - earlier.in_place_bytes,
+            engines: EngineTimes {
+                pictures: self.engines.pictures - earlier.engines.pictures,
+                submissions: self.engines.submissions - earlier.engines.submissions,
+                busy_s: self.engines.busy_s - earlier.engines.busy_s,
+            },
         }
     }
 }

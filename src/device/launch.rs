@@ -13,15 +13,14 @@ use crate::recipe::{ColorOrder, CropRoom, Dtype, Emission, MemoryLayout};
 /// The row holds no sample: zeros.
 pub(crate) const MASKED: u32 = 8;
 
-/// The pixels lie in a frame that engines decoded: the kernel does not look at this.
-pub(crate) const FRAME: u32 = 16;
+/// Another launch makes the row: this one leaves it alone.
+pub(crate) const ELSEWHERE: u32 = 16;
 
 /// One row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelRow {
-    /// Where tight rows of RGB begin: bytes behind the launch's pixels. Of a [`FRAME`], until
-    /// it is launched, behind the beginning of the arena.
+    /// Where tight rows of RGB begin: bytes behind the launch's pixels.
     pub(crate) pixels: u64,
     /// Where the weights begin, those across and right behind them those down:
     /// bytes behind the launch's tables. Of an axis: first source pixel of each
@@ -63,20 +62,13 @@ impl KernelRow {
         }
     }
 
-    /// As [`KernelRow::of`], of a file whose picture is in this frame: of its lines the kernel
-    /// reads what weights name, and those are the crop's.
-    pub(crate) fn of_frame(
-        header: &CropHeader,
-        begin: usize,
-        room: CropRoom,
-        frame: Frame,
-    ) -> Self {
-        let [left, top] = header.corner;
+    /// The same row, of the picture in this frame, where its crop begins at `corner`: of
+    /// the frame's lines the kernel reads what weights name, and those are the crop's.
+    pub(crate) fn of_frame(self, frame: Frame, [left, top]: [u32; 2]) -> Self {
         Self {
             pixels: frame.pixel(left, top) as u64,
             width: frame.stride(),
-            flags: header.flags | FRAME,
-            ..Self::of(header, begin, room)
+            ..self
         }
     }
 
@@ -239,6 +231,7 @@ mod tests {
             ("FLIP_Y", FLIP_Y),
             ("TRANSPOSE", TRANSPOSE),
             ("MASKED", MASKED),
+            ("ELSEWHERE", ELSEWHERE),
             ("MAX_STEPS", MAX_CROP_STEPS as u32),
             ("THREADS_ACROSS", BLOCK.0),
             ("THREADS_DOWN", BLOCK.1),

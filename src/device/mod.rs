@@ -59,6 +59,6 @@ pub(crate) use without_cuda as cuda;
 
 pub use choice::{Device, Upload};
 pub use cuda::{DeviceRows, RawStream};
-pub use figures::{DeviceMemory, DeviceTimes};
+pub use figures::{DeviceMemory, DeviceTimes, EngineTimes};
 pub use found::{DeviceInfo, DeviceReport};
 pub use probe::probe;

@@ -4,7 +4,7 @@
 //! In the consumer.
 
 use super::choice::Upload;
-use super::frames::backend_bytes;
+use super::frames::Frame;
 use super::launch::KernelRow;
 use crate::error::{Error, Result};
 use crate::recipe::Dtype;
@@ -53,23 +53,63 @@ pub(crate) struct CropShape {
     pub(crate) dtype: Dtype,
     /// Memory for copied pixels too. Without it only [`Upload::InPlace`] is served.
     pub(crate) copies: bool,
-    /// What engines have; none = there are none.
-    pub(crate) engines: Option<EngineRoom>,
+    /// What engines are opened for; none = there are none.
+    pub(crate) engines: Option<EngineShape>,
 }
 
-/// What the engines of a device have of its memory.
+/// Submissions that engines have at a time: while they decode one, the next is put together.
+pub(crate) const LANES: usize = 2;
+/// Pictures of a submission at most. An H100 gave 22,400 images/s for two lanes of 64, 22,000
+/// for two of 32, and 21,300 for one of 64.
+pub(crate) const SUBMISSION: usize = 64;
+/// Most bytes that nvJPEG's hardware backend takes for a lane, whatever its pictures, and for
+/// each pixel of the largest.
+const LANE: u64 = 16 << 20;
+const LANE_PIXEL: u64 = 112;
+/// Bytes of a lane's frames at least: 64 pictures of 500 x 375 take 39 MiB.
+const FRAMES: usize = 64 << 20;
+/// Largest pictures that a lane's frames have room for, at least.
+const LARGEST: usize = 16;
+
+/// What the engines of a device are opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EngineRoom {
+pub(crate) struct EngineShape {
     /// Width and height of the largest picture.
-    pub(crate) most: (u32, u32),
-    /// Bytes of the arena that frames lie in.
-    pub(crate) arena: usize,
+    pub(crate) largest: (u32, u32),
+    /// Rows of a batch at most.
+    pub(crate) rows: usize,
+    /// Bytes of the tables of a batch at most, and of one row.
+    pub(crate) batch_tables: usize,
+    pub(crate) row_tables: usize,
 }
 
-impl EngineRoom {
-    /// The library's and the arena.
+impl EngineShape {
+    /// Bytes of a lane's frames.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        FRAMES.max(LARGEST.saturating_mul(Frame::bytes(self.largest)))
+    }
+
+    /// Rows that a submission's launches cover at most: all of one batch, and some of others.
+    pub(crate) fn lane_rows(&self) -> usize {
+        self.rows + SUBMISSION
+    }
+
+    /// Bytes of a lane's tables.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.batch_tables + SUBMISSION * self.row_tables
+    }
+
+    /// Most bytes of the device that the library and the lanes take.
     pub(crate) fn device_bytes(&self) -> u64 {
-        granules(backend_bytes(self.most)) + granules(self.arena as u64)
+        let (width, height) = self.largest;
+        let library = LANE + LANE_PIXEL * u64::from(width) * u64::from(height);
+        let own = [
+            self.frame_bytes(),
+            self.table_bytes(),
+            self.lane_rows() * size_of::<KernelRow>(),
+        ];
+        let own: u64 = own.iter().map(|bytes| granules(*bytes as u64)).sum();
+        LANES as u64 * (granules(library) + own)
     }
 }
 
@@ -144,14 +184,16 @@ mod tests {
         };
         assert_eq!(larger.device_bytes(), (8 + 2 + 4 + 3 * 4) << 20);
         assert_eq!(rows_bytes(0, 9), 8 << 20);
-        // What was measured of the library: 28, 112 and 392 MiB.
-        for (side, least, most) in [(512, 28, 28), (1024, 112, 112), (2048, 392, 448)] {
-            let engines = EngineRoom {
-                most: (side, side),
-                arena: (5 << 20) + 1,
-            };
-            let bytes = (engines.device_bytes() >> 20) - 6;
-            assert!((least..=most).contains(&bytes), "{side}: {bytes}");
+        let engines = |side| EngineShape {
+            largest: (side, side),
+            rows: 64,
+            batch_tables: 64 << 10,
+            row_tables: 1 << 10,
+        };
+        // Of a lane: the library's 16 + 112, frames, tables, descriptors.
+        assert_eq!(engines(1024).device_bytes() >> 20, 2 * (128 + 64 + 2 + 2));
+        for side in [512, 1024, 2048] {
+            let engines = engines(side);
             let with = CropShape {
                 engines: Some(engines),
                 ..shape()

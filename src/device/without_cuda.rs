@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::choice::Upload;
-use crate::device::figures::DeviceTimes;
+use crate::device::figures::{DeviceTimes, EngineTimes};
 use crate::device::found::DeviceReport;
 use crate::device::frames::{Bytes, Culprits, EngineInfo, Picture};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::scene_launch::PixelPlace;
-use crate::device::shape::{CropShape, RowPlaces};
+use crate::device::shape::{CropShape, EngineShape, RowPlaces};
 use crate::device::view_launch::ViewParts;
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
@@ -66,10 +66,6 @@ impl CropStage {
         match **context {}
     }
 
-    pub(crate) fn start_engines(&self, _: Duration) -> Result<Option<EngineThread>> {
-        match *self {}
-    }
-
     pub(crate) fn submit(
         &mut self,
         _: impl Into<Arc<HeldSlot>>,
@@ -80,17 +76,55 @@ impl CropStage {
     ) -> Result<DeviceRows> {
         match *self {}
     }
+
+    pub(crate) fn begin(
+        &mut self,
+        _: impl Into<Arc<HeldSlot>>,
+        _: &[KernelRow],
+        _: RowPlaces,
+        _: &KernelEmission,
+        _: Upload,
+    ) -> Result<Target> {
+        match *self {}
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<DeviceRows> {
+        match *self {}
+    }
 }
+
+#[derive(Debug)]
+pub(crate) enum Target {}
 
 #[derive(Debug)]
 pub(crate) enum EngineThread {}
 
 impl EngineThread {
+    pub(crate) fn start(_ordinal: u32, _: EngineShape, _: Duration) -> Result<Self> {
+        Err(Error::Device {
+            what: MISSING.into(),
+        })
+    }
+
+    pub(crate) fn context(&mut self) -> Result<Arc<Context>> {
+        match *self {}
+    }
+
+    pub(crate) fn times(&self) -> EngineTimes {
+        match *self {}
+    }
+
     pub(crate) fn opened(&mut self) -> Result<EngineInfo> {
         match *self {}
     }
 
-    pub(crate) fn submit(&mut self, _: Bytes, _: Vec<Picture>) -> Result<()> {
+    pub(crate) fn submit(
+        &mut self,
+        _: Bytes,
+        _: Target,
+        _: Vec<Picture>,
+        _: (RowPlaces, KernelEmission, usize),
+    ) -> Result<()> {
         match *self {}
     }
 

@@ -54,6 +54,11 @@ impl LoaderBuilder {
         }
         let hold_timeout = self.crew.hold_timeout;
         let crew = self.crew.launch(KINDS)?;
+        // Behind the coordinator, beside all that follows: it takes longer than that.
+        let engines = match (&uploads, self.device) {
+            (Some(uploads), Device::Cuda(ordinal)) => uploads.start_engines(ordinal)?,
+            _ => None,
+        };
         let host = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
@@ -157,7 +162,7 @@ impl LoaderBuilder {
                     outputs: on_device::outputs(depth) as usize,
                     engines: self.engines.map(|engines| engines.most),
                 };
-                let on = OnDevice::open(ordinal, pool.ring(), &work)?;
+                let on = OnDevice::open(ordinal, pool.ring(), &work, engines)?;
                 ImageEngine::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
             (_, engine, _) => ImageEngine::Host(engine),

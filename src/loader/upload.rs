@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use crate::device::Upload;
+use crate::device::cuda::EngineThread;
 use crate::device::shape::MOST_ROWS;
 use crate::error::{Error, Result, needed, room};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
@@ -74,6 +75,22 @@ impl Uploads<'_> {
         }
         let slot_bytes = self.slot_bytes(&plan)?;
         self.choose(slot_bytes, depth).map(drop)
+    }
+
+    /// Starts the engines of the device, if they decode anything.
+    ///
+    /// # Errors
+    /// No further thread.
+    pub(super) fn start_engines(&self, ordinal: u32) -> Result<Option<EngineThread>> {
+        let plan = self.batches(self.plan.batch)?;
+        let work = DeviceWork {
+            program: self.program,
+            plan: &plan,
+            upload: Upload::InPlace,
+            outputs: 0,
+            engines: self.engines,
+        };
+        work.start_engines(ordinal)
     }
 
     /// The batches, when a launch has room for their rows.

@@ -287,12 +287,12 @@ fn a_picture_that_engines_refuse_is_a_failed_row_with_its_path() {
     );
 }
 
-/// The arena has room for two batches of the largest pictures, and the ring for four.
+/// The device has memory for fewer batches than the ring has slots.
 #[test]
-fn batches_wait_for_room_in_the_arena() {
+fn batches_wait_for_room_on_the_device() {
     const LARGEST: fn(u16) -> (u16, u16) = |_| (120, 140);
     let (_, module) = module_path!().split_once("::").unwrap();
-    let test = format!("{module}::batches_wait_for_room_in_the_arena");
+    let test = format!("{module}::batches_wait_for_room_on_the_device");
     let environment = [("STANDIN_PENDING", "3"), ("STANDIN_NVJPEG_SLOW", "20")];
     with_engines(&test, &environment, |_| {
         let data = tempfile::tempdir().unwrap();

@@ -516,6 +516,8 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
     if (extra || block_x * block_y * block_z != 256 || shared > 48 << 10 || z > 65535)
         return INVALID_VALUE;
     for (unsigned row = 0; row < z; row++) {
+        // Another launch makes it.
+        if (rows[row].flags & 16) continue;
         const int masked = rows[row].flags & 8, contrast = !masked && has_contrast(&rows[row]);
         if (sums) {
             // Left of an earlier batch.

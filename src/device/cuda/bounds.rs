@@ -1,26 +1,24 @@
-//! Whether what the rows of a batch name lies inside of their slot, or of the arena of
+//! Whether what the rows of a batch name lies inside of their slot, or of the memory of
 //! frames: what the kernel relies on.
 //!
 //! In the consumer, before a batch is launched. The numbers came out of headers that
 //! workers wrote, and were checked once when those were read (`cut::crop`).
 
 use crate::cut::crop::{MAX_CROP_STEPS, TRANSPOSE};
-use crate::device::launch::{FRAME, KernelEmission, KernelRow, MASKED};
+use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED};
 use crate::device::shape::RowPlaces;
 use crate::error::{Error, Result};
 
 /// The kernel reads pixels in vectors of this many bytes.
 const VECTOR: u64 = 16;
 
-/// The most bytes that a row uses of its part, once all were checked. `arena`: bytes of
-/// that of frames.
+/// The most bytes that a row uses of its part, once all were checked.
 pub(super) fn used(
     rows: &[KernelRow],
     places: RowPlaces,
     emission: &KernelEmission,
     room: usize,
     most_rows: usize,
-    arena: usize,
 ) -> Result<usize> {
     if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
         return Err(Error::Device {
@@ -43,18 +41,37 @@ pub(super) fn used(
     }
     let mut most = places.tables;
     for (i, row) in rows.iter().enumerate() {
-        let used = used_by(row, i, emission, places, arena).ok_or_else(|| Error::Device {
-            what: format!("row {i} of a batch names what is not its own: {row:?}"),
-        })?;
+        let used = used_by(row, i, emission, places).ok_or_else(|| not_its_own(i, row))?;
         most = most.max(used);
     }
     Ok(most)
 }
 
+/// Checks row `i`, whose pixels lie in a frame: in memory of so many bytes.
+///
+/// # Errors
+/// As [`used`].
+pub(super) fn check_frame(
+    row: &KernelRow,
+    i: usize,
+    emission: &KernelEmission,
+    places: RowPlaces,
+    memory: usize,
+) -> Result<()> {
+    let inside = tables_end(row, i, emission, places).and_then(|_| pixels_end(row, 0, memory));
+    inside.map(drop).ok_or_else(|| not_its_own(i, row))
+}
+
+fn not_its_own(i: usize, row: &KernelRow) -> Error {
+    Error::Device {
+        what: format!("row {i} of a batch names what is not its own: {row:?}"),
+    }
+}
+
 /// Bytes of RGB that the kernel reads in slots, of rows that were checked, once more of
 /// those that take their mean.
 pub(super) fn pixel_bytes(rows: &[KernelRow]) -> u64 {
-    let held = (rows.iter()).filter(|row| row.flags & (MASKED | FRAME) == 0);
+    let held = (rows.iter()).filter(|row| row.flags & (MASKED | ELSEWHERE) == 0);
     held.map(|row| {
         let once = 3 * u64::from(row.width) * u64::from(row.height);
         once * (1 + u64::from(row.takes_mean()))
@@ -69,11 +86,21 @@ fn used_by(
     i: usize,
     emission: &KernelEmission,
     places: RowPlaces,
-    arena: usize,
 ) -> Option<usize> {
-    if row.flags & MASKED != 0 {
+    if row.flags & (MASKED | ELSEWHERE) != 0 {
         return Some(0);
     }
+    tables_end(row, i, emission, places)?;
+    pixels_end(row, (i * places.capacity) as u64, places.capacity)
+}
+
+/// Where the tables of row `i` end in its part; none as for [`used_by`].
+fn tables_end(
+    row: &KernelRow,
+    i: usize,
+    emission: &KernelEmission,
+    places: RowPlaces,
+) -> Option<u64> {
     let (height, width) = emission.size();
     let stored = match row.flags & TRANSPOSE {
         0 => (row.out_height, row.out_width),
@@ -85,20 +112,17 @@ fn used_by(
     if row.width == 0 || row.height == 0 || row.across_taps == 0 || row.down_taps == 0 {
         return None;
     }
-    let begin = (i * places.capacity) as u64;
     let axis = |outputs: u32, taps: u32| u64::from(outputs).checked_mul(4 * (1 + u64::from(taps)));
-    let tables = row.tables.checked_sub(begin)?;
-    let tables_end = tables
+    let tables = row.tables.checked_sub((i * places.capacity) as u64)?;
+    let end = tables
         .checked_add(axis(row.out_width, row.across_taps)?)?
         .checked_add(axis(row.out_height, row.down_taps)?)?;
-    if !tables.is_multiple_of(4) || tables_end > places.tables as u64 {
-        return None;
-    }
-    let is_frame = row.flags & FRAME != 0;
-    let (pixels, room) = match is_frame {
-        true => (row.pixels, arena),
-        false => (row.pixels.checked_sub(begin)?, places.capacity),
-    };
+    (tables.is_multiple_of(4) && end <= places.tables as u64).then_some(end)
+}
+
+/// Where the pixels of a row end in their memory, which begins at `begin` and has `room`.
+fn pixels_end(row: &KernelRow, begin: u64, room: usize) -> Option<usize> {
+    let pixels = row.pixels.checked_sub(begin)?;
     let bytes = u64::from(row.width)
         .checked_mul(u64::from(row.height))?
         .checked_mul(3)?;
@@ -106,13 +130,8 @@ fn used_by(
     let end = pixels
         .checked_add(bytes)?
         .checked_next_multiple_of(VECTOR)?;
-    if pixels < VECTOR || end > room as u64 {
-        return None;
-    }
-    match is_frame {
-        true => Some(places.tables),
-        false => usize::try_from(end).ok(),
-    }
+    let inside = pixels >= VECTOR && end <= room as u64;
+    usize::try_from(end).ok().filter(|_| inside)
 }
 
 #[cfg(test)]
@@ -140,7 +159,7 @@ mod tests {
         capacity: 1024,
         tables: 256,
     };
-    const ARENA: usize = 4096;
+    const MEMORY: usize = 4096;
 
     /// The second row of a batch: 8 x 4 out of 16 x 16, with tables of 12 x 4 x 3 bytes.
     fn row() -> KernelRow {
@@ -160,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_row_inside_of_its_part_is_measured() {
-        let used = |row: &KernelRow| used_by(row, 1, &emission(), PLACES, ARENA);
+        let used = |row: &KernelRow| used_by(row, 1, &emission(), PLACES);
         assert_eq!(used(&row()), Some(1024));
         let turned = KernelRow {
             flags: TRANSPOSE,
@@ -175,19 +194,29 @@ mod tests {
             ..row()
         };
         assert_eq!(used(&masked), Some(0));
-        // Of a row whose pixels are a frame's, tables alone.
-        let frame = |pixels, width| KernelRow {
-            flags: FRAME,
-            pixels,
-            width,
-            ..row()
+        let elsewhere = KernelRow {
+            flags: ELSEWHERE,
+            ..masked
         };
-        assert_eq!(used(&frame(16, 64)), Some(256));
-        assert_eq!(used(&frame(4096 - 3 * 64 * 16, 64)), Some(256));
-        assert_eq!(used(&frame(4096 - 3 * 64 * 16 + 1, 64)), None);
-        assert_eq!(used(&frame(15, 64)), None);
-        assert_eq!(used_by(&frame(16, 64), 1, &emission(), PLACES, 0), None);
-        assert_eq!(pixel_bytes(&[row(), frame(16, 64), masked]), 3 * 16 * 16);
+        assert_eq!(used(&elsewhere), Some(0));
+        assert_eq!(pixel_bytes(&[row(), elsewhere, masked]), 3 * 16 * 16);
+    }
+
+    #[test]
+    fn a_row_of_a_frame_has_its_tables_in_its_part_and_its_pixels_in_the_frames() {
+        let inside = |pixels, tables, memory| {
+            let row = KernelRow {
+                pixels,
+                tables,
+                width: 64,
+                ..row()
+            };
+            check_frame(&row, 1, &emission(), PLACES, memory).is_ok()
+        };
+        let last = (MEMORY - 3 * 64 * 16) as u64;
+        assert!(inside(16, 1024, MEMORY) && inside(last, 1024, MEMORY));
+        assert!(!inside(last + 1, 1024, MEMORY) && !inside(15, 1024, MEMORY));
+        assert!(!inside(16, 1024, 0) && !inside(16, 1020, MEMORY));
     }
 
     #[test]
@@ -253,11 +282,7 @@ mod tests {
             },
             KernelRow { grey: 1, ..row() },
         ] {
-            assert_eq!(
-                used_by(&wrong, 1, &emission(), PLACES, ARENA),
-                None,
-                "{wrong:?}"
-            );
+            assert_eq!(used_by(&wrong, 1, &emission(), PLACES), None, "{wrong:?}");
         }
     }
 }

@@ -7,17 +7,15 @@
 //! has the second part, or the next batch, while the kernel has the first.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::device::cuda::bounds::{pixel_bytes, used};
 use crate::device::cuda::context::{Context, Event, Stream};
-use crate::device::cuda::engine_thread::EngineThread;
-use crate::device::cuda::engines::EngineShape;
 use crate::device::cuda::kernel::{Kernel, Places};
 use crate::device::cuda::memory::{DeviceBuffer, HostBuffer, Rows};
+use crate::device::cuda::outputs::Output;
 use crate::device::cuda::rows::DeviceRows;
 use crate::device::cuda::stage::{Kept, Lane, Span, Work};
-use crate::device::launch::{FRAME, KernelEmission, KernelRow, MASKED, Pass};
+use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
 use crate::device::shape::{CropShape, RowPlaces, TURNS};
 use crate::device::{DeviceTimes, Upload};
 use crate::error::{Error, Result};
@@ -39,8 +37,6 @@ pub(crate) struct CropStage {
     copies: Stream,
     /// Tables alone, or whole rows.
     source: DeviceBuffer,
-    /// Of frames that engines decode; shared with who hands them over.
-    arena: Option<Arc<DeviceBuffer>>,
     /// The kernels that read the parts of `source` last; the last one is the last of all.
     readers: [Option<Arc<Event>>; PARTS],
     /// Rows of the last batch, and how far apart they lie in `source`: a batch that has
@@ -51,6 +47,14 @@ pub(crate) struct CropStage {
     turn: usize,
     /// For descriptors, one for each slot that is not under way.
     spare: Vec<HostBuffer>,
+}
+
+/// Where rows go that another launch makes.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(super) output: Arc<Output>,
+    /// Before this the memory must not be written. None when no row is made elsewhere.
+    pub(super) free: Option<Event>,
 }
 
 impl CropStage {
@@ -69,13 +73,6 @@ impl CropStage {
             readers: Default::default(),
             parted: (0, 0),
             source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
-            arena: match shape.engines {
-                Some(room) => {
-                    let arena = DeviceBuffer::new(context, room.arena, "frames of engines")?;
-                    Some(Arc::new(arena))
-                }
-                None => None,
-            },
             descriptors: [descriptors()?, descriptors()?],
             turn: 0,
             lane: Lane::new(context, ring, shape.outputs, shape.output_bytes)?,
@@ -86,8 +83,7 @@ impl CropStage {
     /// Puts a batch on the device: its descriptors, its tables, or all that is used of it,
     /// and the launches: one for what is read in place, one for each part of what is
     /// copied, and another before each where a row takes its mean. Places in `rows`
-    /// are bytes behind the slot's beginning, or behind the arena's: engines must have
-    /// decoded those frames, and leave them alone until the slot was read.
+    /// are bytes behind the slot's beginning.
     ///
     /// # Errors
     /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
@@ -102,19 +98,46 @@ impl CropStage {
         emission: &KernelEmission,
         read: Upload,
     ) -> Result<DeviceRows> {
+        self.begin(slot, rows, places, emission, read)?;
+        self.finish()
+    }
+
+    /// The oldest batch that was begun, once engines have made their rows of it.
+    ///
+    /// # Errors
+    /// As [`Lane::finish`].
+    pub(crate) fn finish(&mut self) -> Result<DeviceRows> {
+        self.lane.finish()
+    }
+
+    /// As [`CropStage::submit`], of the rows that are not made [`ELSEWHERE`]: where the
+    /// others go.
+    pub(crate) fn begin(
+        &mut self,
+        slot: impl Into<Arc<HeldSlot>>,
+        rows: &[KernelRow],
+        places: RowPlaces,
+        emission: &KernelEmission,
+        read: Upload,
+    ) -> Result<Target> {
         let slot = slot.into();
         self.reap()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
-        let arena = self.arena.as_deref();
-        let arena_bytes = arena.map_or(0, DeviceBuffer::len);
-        let most = used(rows, places, emission, room, self.shape.rows, arena_bytes)?;
+        let most = used(rows, places, emission, room, self.shape.rows)?;
         if read == Upload::Copied && !self.shape.copies {
             return Err(Error::Device {
                 what: "a stage without memory for copied pixels".into(),
             });
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
-        let output = self.lane.output(bytes)?;
+        let output = Arc::new(self.lane.output(bytes)?);
+        let target = Target {
+            output: output.clone(),
+            free: match rows.iter().any(|row| row.flags & ELSEWHERE != 0) {
+                true => Some(self.lane.stream.record()?),
+                false => None,
+            },
+        };
         // As many as slots, and whatever is under way has one of those.
         let mut written = self.spare.pop().ok_or_else(|| Error::Device {
             what: "more batches under way than the ring has slots".into(),
@@ -134,19 +157,13 @@ impl CropStage {
             Upload::InPlace => on_device,
             Upload::Copied => self.source.address(),
         };
-        let frames = arena.map_or(0, DeviceBuffer::address);
         let room = written.bytes_mut()[..descriptors_len].chunks_exact_mut(size_of::<KernelRow>());
         for ((i, row), to) in rows.iter().enumerate().zip(room) {
             let mut row = *row;
-            if row.flags & MASKED == 0 {
+            if row.flags & (MASKED | ELSEWHERE) == 0 {
                 // `used` saw that it lies in the row's part.
                 let within = row.tables - (i * places.capacity) as u64;
                 row.tables = (i * pitch) as u64 + within;
-            }
-            if row.flags & FRAME != 0 {
-                // One launch reads slots and frames: what is added to the address of the one
-                // gives that of the other.
-                row.pixels = frames.wrapping_add(row.pixels).wrapping_sub(pixels);
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
@@ -180,7 +197,7 @@ impl CropStage {
         let descriptors = &descriptors[*turn];
         let same_parts = std::mem::replace(parted, (rows.len(), pitch)) == (rows.len(), pitch);
         let row_bytes = bytes / rows.len();
-        lane.run(kept, output, bytes, |lane, kept, out| {
+        lane.begin(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
             let mut work = Work::default();
             // In place nothing is gained by a second stream.
@@ -215,12 +232,12 @@ impl CropStage {
                     width,
                     count,
                 };
+                let to = (&*source, first * pitch);
                 // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
                 // (`on_device`) and kept by `Lane::run`, unwritten, until the event behind
                 // this: the kernels' stream waits for these copies, and `drop` for both
                 // streams. This part of `source` is read by kernels that were waited for.
-                let put =
-                    || unsafe { copies.upload_rows(source, pitch, from, places.capacity, lines) };
+                let put = || unsafe { copies.upload_rows(to, pitch, from, places.capacity, lines) };
                 let copy = Span::around(copies, put)?;
                 if read == Upload::Copied {
                     lane.stream.wait_for(copy.ended())?;
@@ -253,7 +270,8 @@ impl CropStage {
                 work.in_place_bytes = pixel_bytes(rows);
             }
             Ok(work)
-        })
+        })?;
+        Ok(target)
     }
 
     /// Drops the slots that the device has read. Does not wait.
@@ -275,31 +293,6 @@ impl CropStage {
     /// True when a batch has memory on the device.
     pub(crate) fn has_room(&self) -> bool {
         self.lane.outputs.has_free()
-    }
-
-    /// Starts engines that decode into the stage's arena; none when it was made without.
-    /// `limit`: how long a batch may take.
-    ///
-    /// # Errors
-    /// No further thread, or stream.
-    pub(crate) fn start_engines(&self, limit: Duration) -> Result<Option<EngineThread>> {
-        let (Some(room), Some(arena)) = (self.shape.engines, &self.arena) else {
-            return Ok(None);
-        };
-        let shape = EngineShape {
-            pictures: self.shape.rows,
-            largest: room.most,
-        };
-        EngineThread::start(self.copies.context(), shape, arena.clone(), limit).map(Some)
-    }
-
-    /// What lies in the arena now.
-    #[cfg(all(test, feature = "codecs"))]
-    pub(super) fn download_arena(&self, stream: &Stream, to: &mut [u8]) -> Result<()> {
-        match &self.arena {
-            Some(arena) => stream.download(to, arena),
-            None => Ok(()),
-        }
     }
 
     pub(crate) fn times(&self) -> DeviceTimes {

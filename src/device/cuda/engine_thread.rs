@@ -1,104 +1,101 @@
 //! The thread that feeds the engines, so that who takes batches never waits for a decode.
 //!
 //! In the consumer; made after the coordinator, which must be alone when it is forked. It
-//! opens the engines itself, beside index and workers' start. Batches come in one order and
-//! are reported in it. What is queued goes into one submission, across batches: small
-//! batches do not wait for themselves.
+//! opens the device and the engines itself, beside index and workers' start. Batches come in
+//! one order and are reported in it. A submission has what is queued, of one batch or of
+//! several: small batches do not wait for themselves, and of large ones the first pictures are
+//! rows before the last are decoded.
 //!
 //! A decode cannot be taken back. So the thread holds what it works on, and a thread whose
 //! engines hang is left alone with it.
 
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::collections::VecDeque;
+use std::process;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::context::{Context, Stream};
-use super::engines::{Coded, EngineShape, Engines, decode_all};
-use super::memory::DeviceBuffer;
+use super::context::Context;
+use super::crop_stage::Target;
+use super::engine_lane::{Job, Lane, Made};
+use super::engines::Engines;
+use super::kernel::Kernel;
+use crate::device::EngineTimes;
 use crate::device::frames::{Bytes, Culprits, EngineInfo, Picture};
+use crate::device::launch::KernelEmission;
+use crate::device::shape::{EngineShape, LANES, RowPlaces};
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
-/// With so many pictures at hand no more are waited for, nor looked for.
-const ENOUGH: usize = 32;
 /// How long a sleep is between two looks at the time.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long one is while lanes are at work and no batch is queued: a submission takes 3 ms.
+const NEXT: Duration = Duration::from_micros(200);
 /// How long the end of a thread at work is waited for.
 const END: Duration = Duration::from_secs(1);
 
-struct Job {
-    bytes: Bytes,
-    pictures: Vec<Picture>,
-}
-
-/// The end of a batch: its bytes, which nothing reads any more, and what failed.
-type Done = Result<(Bytes, Culprits)>;
+/// The end of a batch, once its rows are there: what failed.
+type Done = Result<Culprits>;
 
 /// The engines of a device, and who waits for them.
 #[derive(Debug)]
 pub(crate) struct EngineThread {
     /// Always there, but in a forked copy that drops it.
     ends: Option<Ends>,
-    context: Arc<Context>,
-    shape: EngineShape,
+    process: u32,
+    rows: usize,
     /// Time that was waited for the oldest batch that is not done.
     waited: Option<RunningClock>,
     limit: Duration,
     failed: Option<String>,
+    times: Arc<Mutex<EngineTimes>>,
 }
 
 /// Of the channels to and from the thread.
 #[derive(Debug)]
 struct Ends {
     jobs: Sender<Job>,
+    context: Receiver<Result<Arc<Context>>>,
     opened: Receiver<Result<EngineInfo>>,
     done: Receiver<Done>,
     thread: JoinHandle<()>,
 }
 
-impl std::fmt::Debug for Job {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} pictures", self.pictures.len())
-    }
-}
-
 impl EngineThread {
-    /// Starts the thread, which opens the engines and then decodes into `arena`. `limit`: how
-    /// long a batch may take.
+    /// Starts the thread, which opens the device and then its engines. `limit`: how long
+    /// that, and a batch, may take.
     ///
     /// # Errors
-    /// No further thread, or stream.
-    pub(super) fn start(
-        context: &Arc<Context>,
-        shape: EngineShape,
-        arena: Arc<DeviceBuffer>,
-        limit: Duration,
-    ) -> Result<Self> {
+    /// No further thread.
+    pub(crate) fn start(ordinal: u32, shape: EngineShape, limit: Duration) -> Result<Self> {
         let (jobs, to_do) = mpsc::channel();
+        let (say_context, context) = mpsc::channel();
         let (say, opened) = mpsc::channel();
         let (report, done) = mpsc::channel();
-        let stream = Stream::new(context)?;
-        let (ours, context) = (context.clone(), context.clone());
-        // A submission has the pictures of a batch, and of smaller ones before it.
-        let opens = EngineShape {
-            pictures: shape.pictures + ENOUGH - 1,
-            ..shape
-        };
+        let times = Arc::new(Mutex::new(EngineTimes::default()));
+        let theirs = times.clone();
         let work = move || {
-            let engines = match Engines::open(&context, opens) {
-                Ok(engines) => engines,
+            let context = match Context::open(ordinal) {
+                Ok(context) => context,
                 Err(why) => {
-                    let _ = say.send(Err(why));
+                    let _ = say_context.send(Err(why));
                     return;
                 }
             };
-            let opened = EngineInfo {
-                library: engines.found().to_string(),
-                engines: engines.count(),
-            };
-            if say.send(Ok(opened)).is_ok() {
-                feed(engines, &arena, &stream, &to_do, &report);
+            if say_context.send(Ok(context.clone())).is_err() {
+                return;
+            }
+            let feeder = Feeder::open(&context, &shape, theirs);
+            match feeder {
+                Ok((info, feeder)) => {
+                    if say.send(Ok(info)).is_ok() {
+                        feeder.feed(&to_do, &report);
+                    }
+                }
+                Err(why) => {
+                    let _ = say.send(Err(why));
+                }
             }
         };
         let thread = thread::Builder::new()
@@ -108,16 +105,26 @@ impl EngineThread {
         Ok(Self {
             ends: Some(Ends {
                 jobs,
+                context,
                 opened,
                 done,
                 thread,
             }),
-            context: ours,
-            shape,
+            process: process::id(),
+            rows: shape.rows,
             waited: None,
             limit,
             failed: None,
+            times,
         })
+    }
+
+    /// Waits until the device is open, which it is before the engines are. Asked for once.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(crate) fn context(&mut self) -> Result<Arc<Context>> {
+        self.opening(|ends| &ends.context)
     }
 
     /// Waits until the engines are open. Asked for once.
@@ -125,9 +132,13 @@ impl EngineThread {
     /// # Errors
     /// Why there are none, or that they take longer than the limit.
     pub(crate) fn opened(&mut self) -> Result<EngineInfo> {
+        self.opening(|ends| &ends.opened)
+    }
+
+    fn opening<T>(&mut self, of: fn(&Ends) -> &Receiver<Result<T>>) -> Result<T> {
         let mut waited = RunningClock::start();
         loop {
-            match self.ends()?.opened.recv_timeout(LOOK) {
+            match of(self.ends()?).recv_timeout(LOOK) {
                 Ok(opened) => return opened.map_err(|why| self.fail(why)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) if waited.read(LOOK) < self.limit => {}
@@ -144,32 +155,54 @@ impl EngineThread {
         }
     }
 
-    /// Hands a batch over. Its frames are the engines' until it is reported: what else used
-    /// these parts of the arena would have wrong pixels.
+    /// Hands a batch over: engines make the rows of these pictures, and nobody else.
     ///
     /// # Errors
     /// What makes no batch, before anything is done; or the error of an earlier one.
-    pub(crate) fn submit(&mut self, bytes: Bytes, pictures: Vec<Picture>) -> Result<()> {
+    pub(crate) fn submit(
+        &mut self,
+        slot: Bytes,
+        target: Target,
+        pictures: Vec<Picture>,
+        (places, emission, row_bytes): (RowPlaces, KernelEmission, usize),
+    ) -> Result<()> {
         self.check()?;
-        let len = (*bytes).as_ref().len();
-        let lies = |p: &Picture| p.len > 0 && p.bytes().end <= len;
-        if pictures.len() > self.shape.pictures || !pictures.iter().all(lies) {
+        let len = (*slot).as_ref().len();
+        let lies = |p: &Picture| p.len > 0 && p.bytes().end <= len && p.row < self.rows;
+        let ordered = pictures.is_sorted_by(|a, b| a.row < b.row);
+        if !ordered || !pictures.iter().all(lies) {
             return Err(Error::Device {
                 what: format!(
-                    "{} pictures for engines of {}, or outside of their slot of {len} bytes",
+                    "{} pictures for engines, outside of their slot of {len} bytes or of {} rows",
                     pictures.len(),
-                    self.shape.pictures
+                    self.rows
                 ),
             });
         }
-        match self.ends()?.jobs.send(Job { bytes, pictures }) {
+        let Target { output, free } = target;
+        let job = Job {
+            slot,
+            pictures,
+            places,
+            emission,
+            output,
+            row_bytes,
+            free,
+        };
+        match self.ends()?.jobs.send(job) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),
         }
     }
 
-    /// Waits at most `most` for the oldest batch that was handed over and is not reported: the
-    /// pictures that are none, of which the frames hold anything. None when it is not done.
+    /// What the engines did so far.
+    pub(crate) fn times(&self) -> EngineTimes {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits at most `most` for the oldest batch that was handed over and is not reported: its
+    /// rows are there then, but for those of the pictures that are none. None when it is not
+    /// done.
     ///
     /// # Errors
     /// The engines fail, or have hung for the limit. So does every later call.
@@ -181,9 +214,7 @@ impl EngineThread {
             match self.ends()?.done.recv_timeout(look) {
                 Ok(done) => {
                     self.waited = None;
-                    // The bytes go first: who handed them over may have them alone again.
-                    let culprits = done.map(|(_, culprits)| Some(culprits));
-                    return culprits.map_err(|why| self.fail(why));
+                    return done.map(Some).map_err(|why| self.fail(why));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -212,7 +243,7 @@ impl EngineThread {
     /// the channels is held for ever.
     fn ends(&self) -> Result<&Ends> {
         match &self.ends {
-            Some(ends) if self.context.is_ours() => Ok(ends),
+            Some(ends) if self.process == process::id() => Ok(ends),
             _ => Err(Error::Device {
                 what: "the JPEG engines were opened by another process, and this is a forked copy \
                        of it"
@@ -253,7 +284,7 @@ impl Drop for EngineThread {
         let Some(ends) = self.ends.take() else {
             return;
         };
-        if !self.context.is_ours() {
+        if self.process != process::id() {
             std::mem::forget(ends);
             return;
         }
@@ -277,68 +308,178 @@ impl Drop for EngineThread {
     }
 }
 
-/// What the thread does: until who hands batches over is gone, or the engines fail.
-fn feed(
-    mut engines: Engines,
-    arena: &DeviceBuffer,
-    stream: &Stream,
-    to_do: &Receiver<Job>,
-    report: &Sender<Done>,
-) {
-    while let Ok(first) = to_do.recv() {
-        let mut jobs = vec![first];
-        let mut count = jobs.iter().map(|job| job.pictures.len()).sum::<usize>();
-        while count < ENOUGH
-            && let Ok(job) = to_do.try_recv()
-        {
-            count += job.pictures.len();
-            jobs.push(job);
-        }
-        let pictures: Vec<Coded<'_>> = (jobs.iter())
-            .flat_map(|job| {
-                let bytes = (*job.bytes).as_ref();
-                job.pictures.iter().map(|p| Coded {
-                    // Inside by `submit`.
-                    bytes: &bytes[p.bytes()],
-                    size: p.size,
-                    frame: p.frame,
-                })
-            })
-            .collect();
-        let found = decode_all(&pictures, &mut |part| {
-            // SAFETY: bytes stay as they are while `jobs` has them, and frames are the engines'
-            // until the batch is reported: `submit` leaves both to its callers.
-            unsafe { engines.decode(part, arena, stream) }
-        });
-        drop(pictures);
-        let failed = match found {
-            Ok(culprits) => !reported(jobs, culprits, report),
-            // Of all batches of the submission none can be used.
-            Err(why) => {
-                let _ = report.send(Err(why));
-                true
-            }
-        };
-        if failed {
-            return;
-        }
-    }
+/// What the thread has.
+#[derive(Debug)]
+struct Feeder {
+    // In this order: the streams are over before states and kernel go.
+    lanes: Vec<Lane>,
+    engines: Engines,
+    kernel: Kernel,
+    /// Batches that are not reported, the oldest first.
+    open: VecDeque<Open>,
+    /// The lane of the next submission; the one before it has the newest.
+    next: usize,
+    times: Arc<Mutex<EngineTimes>>,
+    /// Since when a lane has been at work.
+    busy: Option<Instant>,
 }
 
-/// Reports each batch with its own culprits. False when nobody listens.
-fn reported(jobs: Vec<Job>, culprits: Culprits, report: &Sender<Done>) -> bool {
-    let mut culprits = culprits.into_iter().peekable();
-    let mut begin = 0;
-    for job in jobs {
-        let end = begin + job.pictures.len();
-        let mut own = Vec::new();
-        while let Some((at, why)) = culprits.next_if(|(at, _)| *at < end) {
-            own.push((at - begin, why));
-        }
-        if report.send(Ok((job.bytes, own))).is_err() {
-            return false;
-        }
-        begin = end;
+/// A batch that is not reported.
+#[derive(Debug)]
+struct Open {
+    job: Arc<Job>,
+    /// Pictures that are in a submission.
+    submitted: usize,
+    /// Pictures that are done.
+    done: usize,
+    culprits: Culprits,
+}
+
+impl Feeder {
+    fn open(
+        context: &Arc<Context>,
+        shape: &EngineShape,
+        times: Arc<Mutex<EngineTimes>>,
+    ) -> Result<(EngineInfo, Self)> {
+        let engines = Engines::open(context, shape.largest)?;
+        let info = EngineInfo {
+            library: engines.found().to_string(),
+            engines: engines.count(),
+        };
+        let feeder = Self {
+            lanes: (0..LANES)
+                .map(|index| Lane::new(context, index, shape))
+                .collect::<Result<_>>()?,
+            engines,
+            kernel: Kernel::load(context)?,
+            open: VecDeque::new(),
+            next: 0,
+            times,
+            busy: None,
+        };
+        Ok((info, feeder))
     }
-    true
+
+    /// Until who hands batches over is gone, and all are done, or the engines fail.
+    fn feed(mut self, to_do: &Receiver<Job>, report: &Sender<Done>) {
+        while let Some(done) = self.step(to_do) {
+            let failed = done.is_err();
+            if report.send(done).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// Works until a batch is done, or nothing is left to do.
+    fn step(&mut self, to_do: &Receiver<Job>) -> Option<Done> {
+        let mut more = true;
+        loop {
+            if let Some(culprits) = self.reported() {
+                return Some(Ok(culprits));
+            }
+            if self.open.is_empty() {
+                self.add(to_do.recv().ok()?);
+            }
+            while more {
+                match to_do.try_recv() {
+                    Ok(job) => self.add(job),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => more = false,
+                }
+            }
+            if let Err(why) = self.work(to_do, more) {
+                return Some(Err(why));
+            }
+        }
+    }
+
+    fn add(&mut self, job: Job) {
+        self.open.push_back(Open {
+            job: Arc::new(job),
+            submitted: 0,
+            done: 0,
+            culprits: Vec::new(),
+        });
+    }
+
+    /// The oldest batch, if all of it is done. Nobody else has its output then.
+    fn reported(&mut self) -> Option<Culprits> {
+        let first = self.open.front()?;
+        if first.done < first.job.pictures.len() {
+            return None;
+        }
+        self.open.pop_front().map(|open| open.culprits)
+    }
+
+    /// One submission, or one look at those that are under way.
+    fn work(&mut self, to_do: &Receiver<Job>, more: bool) -> Result<()> {
+        let waits = |open: &&Open| open.submitted < open.job.pictures.len();
+        if self.open.iter().any(|open| waits(&open)) {
+            // It has the oldest submission, if any.
+            let made = self.lanes[self.next].wait()?;
+            self.account(made);
+            return self.submit();
+        }
+        // The newest has the largest number of those at work, the oldest comes first.
+        let oldest = (0..LANES).map(|n| (self.next + n) % LANES);
+        let at_work = oldest.into_iter().find(|n| !self.lanes[*n].is_idle());
+        let Some(oldest) = at_work else {
+            return Ok(());
+        };
+        let made = match more {
+            true => self.lanes[oldest].done()?,
+            false => self.lanes[oldest].wait()?,
+        };
+        match made {
+            Some(made) => self.account(Some(made)),
+            None => {
+                if let Ok(job) = to_do.recv_timeout(NEXT) {
+                    self.add(job);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self) -> Result<()> {
+        let jobs = self
+            .open
+            .iter()
+            .filter(|o| o.submitted < o.job.pictures.len());
+        let jobs = jobs.map(|open| (&open.job, open.submitted));
+        let lane = &mut self.lanes[self.next];
+        let mut count = lane.submit(&mut self.engines, &self.kernel, jobs)?;
+        self.next = (self.next + 1) % LANES;
+        self.busy.get_or_insert_with(Instant::now);
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.pictures += count as u64;
+        times.submissions += 1;
+        drop(times);
+        for open in &mut self.open {
+            let here = count.min(open.job.pictures.len() - open.submitted);
+            open.submitted += here;
+            count -= here;
+        }
+        Ok(())
+    }
+
+    /// Notes what a lane has made.
+    fn account(&mut self, made: Option<Vec<Made>>) {
+        for Made { part, culprits } in made.into_iter().flatten() {
+            let of = self
+                .open
+                .iter_mut()
+                .find(|o| Arc::ptr_eq(&o.job, &part.job));
+            if let Some(open) = of {
+                open.done += part.count;
+                open.culprits.extend(culprits);
+            }
+        }
+        if self.lanes.iter().all(Lane::is_idle)
+            && let Some(since) = self.busy.take()
+        {
+            let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+            times.busy_s += since.elapsed().as_secs_f64();
+        }
+    }
 }

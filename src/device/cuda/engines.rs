@@ -1,9 +1,10 @@
 //! The JPEG engines of a device: nvJPEG's hardware backend, which decodes batches of whole
 //! pictures into frames.
 //!
-//! In the consumer, in one thread at a time: calls wait for the engines. All memory that the
-//! backend takes is taken by [`Engines::open`]: it ignores allocators of callers, and would
-//! grow with what it meets.
+//! In the consumer, in one thread at a time. A lane is what one submission has: while its
+//! pictures are decoded another can be put together. All memory that the backend takes is
+//! taken by [`Engines::open`]: it ignores allocators of callers, and would grow with what it
+//! meets.
 //!
 //! Engines report no damage: of coded data that are scrambled, or end early, the status is
 //! 0. Bytes that are no JPEG fail the whole batch. So what goes in has been checked, and
@@ -16,19 +17,12 @@ use std::sync::Arc;
 use super::context::{Context, Stream};
 use super::memory::DeviceBuffer;
 use super::nvjpeg::{
-    BACKEND_HARDWARE, CSS_444, Found, Library, OUTPUT_RGBI, RawHandle, RawImage, RawState, done,
+    BACKEND_HARDWARE, CSS_444, Found, INTERPOLATE, Library, OUTPUT_RGBI, RawHandle, RawImage,
+    RawState, done,
 };
 use crate::device::frames::Frame;
+use crate::device::shape::{LANES, SUBMISSION};
 use crate::error::{Error, Result};
-
-/// What engines are opened for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EngineShape {
-    /// Pictures of a submission at most.
-    pub(crate) pictures: usize,
-    /// Width and height of the largest one.
-    pub(crate) largest: (u32, u32),
-}
 
 /// A picture to decode.
 #[derive(Debug, Clone, Copy)]
@@ -60,10 +54,9 @@ pub(super) struct Engines {
     context: Arc<Context>,
     library: Library,
     handle: RawHandle,
-    state: RawState,
-    shape: EngineShape,
-    /// Pictures of the submissions that the state is set for.
-    set_for: usize,
+    lanes: [State; LANES],
+    /// Width and height of the largest picture.
+    largest: (u32, u32),
     engines: u32,
     // What a submission lists; kept from one to the next.
     data: Vec<*const u8>,
@@ -71,41 +64,62 @@ pub(super) struct Engines {
     images: Vec<RawImage>,
 }
 
-// SAFETY: nvJPEG's handle and state belong to the process and may be used by any thread,
+/// What a lane has of the library.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    raw: RawState,
+    /// Pictures of the submissions that it is set for.
+    set_for: usize,
+}
+
+// SAFETY: nvJPEG's handle and states belong to the process and may be used by any thread,
 // one at a time, which `&mut` sees to; the lists are empty between calls.
 unsafe impl Send for Engines {}
 
 impl Engines {
-    /// Looks for the library and takes all the memory that it needs: for 0.6 s.
+    /// Looks for the library and takes all the memory that it needs for pictures up to
+    /// `largest`: for 0.8 s.
     ///
     /// # Errors
     /// No library, no engines, not enough memory.
-    pub(super) fn open(context: &Arc<Context>, shape: EngineShape) -> Result<Self> {
+    pub(super) fn open(context: &Arc<Context>, largest: (u32, u32)) -> Result<Self> {
+        Self::open_with(context, largest, INTERPOLATE)
+    }
+
+    /// As [`Engines::open`], with other flags of the library.
+    pub(super) fn open_with(
+        context: &Arc<Context>,
+        largest: (u32, u32),
+        flags: c_uint,
+    ) -> Result<Self> {
         let library = Library::open(context.driver_major()?)?;
+        let state = State {
+            raw: ptr::null_mut(),
+            set_for: 0,
+        };
         let mut engines = Self {
             context: context.clone(),
             library,
             handle: ptr::null_mut(),
-            state: ptr::null_mut(),
-            shape,
-            set_for: 0,
+            lanes: [state; LANES],
+            largest,
             engines: 0,
-            data: Vec::with_capacity(shape.pictures),
-            lengths: Vec::with_capacity(shape.pictures),
-            images: Vec::with_capacity(shape.pictures),
+            data: Vec::with_capacity(SUBMISSION),
+            lengths: Vec::with_capacity(SUBMISSION),
+            images: Vec::with_capacity(SUBMISSION),
         };
-        let made = engines.make();
+        let made = engines.make(flags);
         made.map_err(|e| Error::Device {
             what: format!("cuda:{}: {}: {e}", context.ordinal(), engines.library.found),
         })?;
         Ok(engines)
     }
 
-    fn make(&mut self) -> Result<()> {
+    fn make(&mut self, flags: c_uint) -> Result<()> {
         let context = self.context.clone();
         context.check()?;
         let _current = context.enter()?;
-        let (library, shape) = (&self.library, self.shape);
+        let library = &self.library;
         // SAFETY: no allocators: null is allowed for both; the last pointer is to a live
         // handle, which `drop` gives back once.
         let status = unsafe {
@@ -113,7 +127,7 @@ impl Engines {
                 BACKEND_HARDWARE,
                 ptr::null(),
                 ptr::null(),
-                0,
+                flags,
                 &mut self.handle,
             )
         };
@@ -130,18 +144,23 @@ impl Engines {
             });
         }
         self.engines = engines;
-        // SAFETY: as above; the state is given back once, in `drop`, before its handle.
-        let status = unsafe { (library.state_create)(self.handle, &mut self.state) };
+        (0..LANES).try_for_each(|lane| self.make_lane(lane))
+    }
+
+    /// The context is current, and the handle is there.
+    fn make_lane(&mut self, lane: usize) -> Result<()> {
+        let state = &mut self.lanes[lane];
+        // SAFETY: the handle is ours; the state is given back once, in `drop`, before it.
+        let status = unsafe { (self.library.state_create)(self.handle, &mut state.raw) };
         done("nvjpegJpegStateCreate", status)?;
-        let (width, height) = shape.largest;
-        let pictures = number(shape.pictures)?;
-        self.set_for(shape.pictures)?;
+        self.set_for(lane, SUBMISSION)?;
+        let (width, height) = self.largest;
         // SAFETY: both were made above, and are ours.
         let status = unsafe {
             (self.library.pre_allocate)(
                 self.handle,
-                self.state,
-                pictures,
+                self.lanes[lane].raw,
+                number(SUBMISSION)?,
                 number(width as usize)?,
                 number(height as usize)?,
                 CSS_444,
@@ -162,60 +181,66 @@ impl Engines {
     }
 
     /// Makes the state one for submissions of so many pictures. The context is current.
-    fn set_for(&mut self, pictures: usize) -> Result<()> {
-        if self.set_for == pictures {
+    fn set_for(&mut self, lane: usize, pictures: usize) -> Result<()> {
+        let state = &mut self.lanes[lane];
+        if state.set_for == pictures {
             return Ok(());
         }
         let count = number(pictures)?;
         // Unknown behind a failure.
-        self.set_for = 0;
+        state.set_for = 0;
         // SAFETY: handle and state were made in `make`, and are ours; nothing that the state
-        // was given before is under way (`decode` waits).
+        // was given before is under way, by the contract of `decode`.
         let status =
-            unsafe { (self.library.initialize)(self.handle, self.state, count, 1, OUTPUT_RGBI) };
+            unsafe { (self.library.initialize)(self.handle, state.raw, count, 1, OUTPUT_RGBI) };
         done("nvjpegDecodeBatchedInitialize", status)?;
-        self.set_for = pictures;
+        state.set_for = pictures;
         Ok(())
     }
 
-    /// Decodes pictures into their frames, in one submission, and waits for it.
+    /// Puts pictures into the stream, to be decoded into their frames. Behind a failure the
+    /// stream may still have some of it, and frames of the batch hold anything.
     ///
     /// # Errors
-    /// What is over the shape, or does not lie in the arena, before anything is done; else
-    /// frames of the batch hold anything.
+    /// What is over the shape, or does not lie in the memory of frames, before anything is
+    /// done.
     ///
     /// # Safety
-    /// Nothing else may use these frames of `arena`, nor write the pictures' bytes, until
-    /// this returns. (A worker that was taken over may write them: then the library may do
+    /// What the lane was given before must be over. Nothing else may use these frames of
+    /// `memory`, nor write the pictures' bytes, and all must stay, until what the stream has
+    /// now is over. (A worker that was taken over may write them: then the library may do
     /// anything.)
     pub(super) unsafe fn decode(
         &mut self,
+        lane: usize,
         pictures: &[Coded<'_>],
-        arena: &DeviceBuffer,
+        memory: &DeviceBuffer,
         stream: &Stream,
     ) -> std::result::Result<(), Failure> {
         if pictures.is_empty() {
             return Ok(());
         }
-        let began = self.check(pictures, arena);
+        let began = self.check(pictures, memory);
         let began = began.and_then(|()| self.context.check());
         began.map_err(Failure::Engines)?;
         let context = self.context.clone();
         let current = context.enter().map_err(Failure::Engines)?;
-        self.set_for(pictures.len()).map_err(Failure::Engines)?;
+        self.set_for(lane, pictures.len())
+            .map_err(Failure::Engines)?;
         self.data.extend(pictures.iter().map(|p| p.bytes.as_ptr()));
         self.lengths.extend(pictures.iter().map(|p| p.bytes.len()));
         self.images.extend(pictures.iter().map(|p| {
-            let address = arena.address() + p.frame.at as u64;
+            let address = memory.address() + p.frame.at as u64;
             RawImage::rgb(address, p.frame.pitch)
         }));
-        // SAFETY: the lists have as many entries as the state is set for; each picture's bytes
-        // are borrowed until this returns, and its frame lies in the arena (`check`), which
-        // nothing else uses there by this function's contract; the stream is ours and alive.
+        // SAFETY: the lists have as many entries as the state is set for, and the library reads
+        // them in the call; each picture's bytes stay, and its frame lies in the memory
+        // (`check`), which nothing else uses there, by this function's contract; the stream is
+        // ours and alive.
         let status = unsafe {
             (self.library.decode)(
                 self.handle,
-                self.state,
+                self.lanes[lane].raw,
                 self.data.as_ptr(),
                 self.lengths.as_ptr(),
                 self.images.as_mut_ptr(),
@@ -226,31 +251,27 @@ impl Engines {
         self.data.clear();
         self.lengths.clear();
         self.images.clear();
-        // Also of a batch that failed something may be under way.
-        let over = stream.record().and_then(|event| event.wait());
-        over.map_err(Failure::Engines)?;
         done("nvjpegDecodeBatched", status).map_err(|why| match OF_ENGINES.contains(&status) {
             true => Failure::Engines(why),
             false => Failure::Pictures(why),
         })
     }
 
-    fn check(&self, pictures: &[Coded<'_>], arena: &DeviceBuffer) -> Result<()> {
+    fn check(&self, pictures: &[Coded<'_>], memory: &DeviceBuffer) -> Result<()> {
         let refuse = |what| Err(Error::Device { what });
-        if pictures.len() > self.shape.pictures {
+        if pictures.len() > SUBMISSION {
             return refuse(format!(
-                "{} pictures for engines that were opened for {}",
+                "{} pictures for engines that were opened for {SUBMISSION}",
                 pictures.len(),
-                self.shape.pictures
             ));
         }
-        let (most_width, most_height) = self.shape.largest;
+        let (most_width, most_height) = self.largest;
         for (i, picture) in pictures.iter().enumerate() {
             let ((width, height), frame) = (picture.size, picture.frame);
             let end = (height as usize)
                 .checked_mul(frame.pitch)
                 .and_then(|bytes| bytes.checked_add(frame.at));
-            let fits = frame.stride() >= width && end.is_some_and(|end| end <= arena.len());
+            let fits = frame.stride() >= width && end.is_some_and(|end| end <= memory.len());
             if width > most_width || height > most_height || picture.bytes.is_empty() || !fits {
                 return refuse(format!(
                     "picture {i}, of {width} x {height} in {} bytes, is none for engines of \
@@ -280,12 +301,15 @@ impl Drop for Engines {
                 tracing::warn!("{e}");
             }
         };
-        let (library, handle, state) = (&self.library, self.handle, self.state);
-        // SAFETY: made in `make`, given back here only; nothing is under way (`decode` waits).
-        give_back("nvjpegJpegStateDestroy", !state.is_null(), &|| unsafe {
-            (library.state_destroy)(state)
-        });
-        // SAFETY: as above, behind its state.
+        let (library, handle) = (&self.library, self.handle);
+        for state in self.lanes {
+            // SAFETY: made in `make_lane`, given back here only; nothing is under way, by the
+            // contract of `decode`.
+            give_back("nvjpegJpegStateDestroy", !state.raw.is_null(), &|| unsafe {
+                (library.state_destroy)(state.raw)
+            });
+        }
+        // SAFETY: made in `make`, given back here only, behind its states.
         give_back("nvjpegDestroy", !handle.is_null(), &|| unsafe {
             (library.destroy)(handle)
         });

@@ -178,14 +178,15 @@ impl Stream {
     }
 
     /// As [`Stream::upload`], of rows that begin `from_pitch` bytes apart, to rows
-    /// that begin `to_pitch` bytes apart; `from` and `to` are where row 0 would begin.
+    /// that begin `to_pitch` bytes apart; `from` is where row 0 would begin, `at` where the
+    /// first row goes.
     ///
     /// # Safety
     /// As for [`Stream::upload`], of all bytes from the first row's first to the last
     /// row's last.
     pub(super) unsafe fn upload_rows(
         &self,
-        to: &DeviceBuffer,
+        (to, at): (&DeviceBuffer, usize),
         to_pitch: usize,
         from: *const u8,
         from_pitch: usize,
@@ -200,7 +201,7 @@ impl Stream {
             return Ok(());
         }
         inside(width, from_pitch.min(to_pitch), "a row of an upload")?;
-        let end = (first + count - 1) * to_pitch + width;
+        let end = at.saturating_add((count - 1) * to_pitch + width);
         inside(end, to.len(), "an upload")?;
         let copy = CUDA_MEMCPY2D {
             srcXInBytes: 0,
@@ -211,10 +212,10 @@ impl Stream {
             srcArray: ptr::null_mut(),
             srcPitch: from_pitch,
             dstXInBytes: 0,
-            dstY: first,
+            dstY: 0,
             dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
             dstHost: ptr::null_mut(),
-            dstDevice: to.address(),
+            dstDevice: to.address() + at as CUdeviceptr,
             dstArray: ptr::null_mut(),
             dstPitch: to_pitch,
             WidthInBytes: width,

@@ -8,7 +8,7 @@
 //! - `outputs`, `rows`: batches on the device, and their way back;
 //! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
 //! - `nvjpeg`: its library, looked for at run time; `engines`: JPEG decoders of the device;
-//!   `engine_thread`: who waits for them;
+//!   `engine_lane`: from files to rows; `engine_thread`: who waits for them;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
 //!   are read where they are.
@@ -21,6 +21,7 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
+mod engine_lane;
 mod engine_thread;
 mod engines;
 mod kernel;

@@ -37,6 +37,9 @@ pub(super) type RawState = *mut c_void;
 
 /// `NVJPEG_BACKEND_HARDWARE`.
 pub(super) const BACKEND_HARDWARE: c_int = 3;
+/// `NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION`: colours between two of them are interpolated,
+/// as libjpeg-turbo does.
+pub(super) const INTERPOLATE: c_uint = 1 << 5;
 /// `NVJPEG_OUTPUT_RGBI`.
 pub(super) const OUTPUT_RGBI: c_int = 5;
 /// `NVJPEG_CSS_444`: no other sampling takes more memory.

@@ -20,7 +20,9 @@ use crate::pool::ring::slots::HeldSlot;
 /// What both stages have: the stream, what is under way in it, and where it ends.
 #[derive(Debug)]
 pub(super) struct Lane {
-    /// In the stream's order.
+    /// Batches that are begun: others, too, write into their memory. In the stream's order,
+    /// as those behind.
+    begun: VecDeque<Begun>,
     under_way: VecDeque<UnderWay>,
     /// Of batches that failed half way: what the device may still read.
     stranded: Vec<Kept>,
@@ -35,6 +37,14 @@ struct UnderWay {
     work: Work,
     over: Arc<Event>,
     kept: Kept,
+}
+
+#[derive(Debug)]
+struct Begun {
+    work: Work,
+    kept: Kept,
+    output: Arc<Output>,
+    len: usize,
 }
 
 /// What was put into streams for a batch.
@@ -85,6 +95,7 @@ impl Work {
             kernel_s: sum(&self.kernels)?,
             copied_bytes: self.copied_bytes,
             in_place_bytes: self.in_place_bytes,
+            ..DeviceTimes::default()
         })
     }
 }
@@ -108,6 +119,7 @@ impl Lane {
             return Err(Error::config("a device stage needs a buffer for a batch"));
         }
         Ok(Self {
+            begun: VecDeque::new(),
             under_way: VecDeque::new(),
             stranded: Vec::new(),
             outputs: Outputs::new(context, outputs, output_bytes)?,
@@ -196,29 +208,79 @@ impl Lane {
         len: usize,
         put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<Work>,
     ) -> Result<DeviceRows> {
+        self.begin(kept, Arc::new(output), len, put)?;
+        self.finish()
+    }
+
+    /// As [`Lane::run`], of a part of a batch: who else has its memory writes the rest.
+    pub(super) fn begin(
+        &mut self,
+        kept: Kept,
+        output: Arc<Output>,
+        len: usize,
+        put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<Work>,
+    ) -> Result<()> {
         let done = match output.buffer() {
-            Some(buffer) => put(self, &kept, buffer)
-                .and_then(|work| self.stream.record().map(|over| (work, over))),
+            Some(buffer) => put(self, &kept, buffer),
             None => Err(Error::Device {
                 what: "a batch's memory was given away twice".into(),
             }),
         };
         match done {
-            Ok((work, over)) => {
-                let over = Arc::new(over);
-                self.under_way.push_back(UnderWay {
+            Ok(work) => {
+                self.begun.push_back(Begun {
                     work,
-                    over: over.clone(),
                     kept,
+                    output,
+                    len,
                 });
-                Ok(DeviceRows::new(output, over, self.stream.clone(), len))
+                Ok(())
             }
-            Err(e) => {
-                // Some of it may be under way, and nothing says when it is over.
-                self.stranded.push(kept);
-                Err(self.context().fail(e))
-            }
+            Err(e) => Err(self.strand(kept, e)),
         }
+    }
+
+    /// The oldest batch that was begun, to which others have written all that is theirs.
+    ///
+    /// # Errors
+    /// There is none, or somebody has its memory yet; a device error.
+    pub(super) fn finish(&mut self) -> Result<DeviceRows> {
+        let Some(begun) = self.begun.pop_front() else {
+            return Err(Error::Device {
+                what: "the end of a batch that was not begun".into(),
+            });
+        };
+        let Begun {
+            work,
+            kept,
+            output,
+            len,
+        } = begun;
+        let output = match Arc::try_unwrap(output) {
+            Ok(output) => output,
+            Err(_) => {
+                let why = Error::Device {
+                    what: "the end of a batch that others write yet".into(),
+                };
+                return Err(self.strand(kept, why));
+            }
+        };
+        let over = match self.stream.record() {
+            Ok(over) => Arc::new(over),
+            Err(e) => return Err(self.strand(kept, e)),
+        };
+        self.under_way.push_back(UnderWay {
+            work,
+            over: over.clone(),
+            kept,
+        });
+        Ok(DeviceRows::new(output, over, self.stream.clone(), len))
+    }
+
+    /// Some of a batch may be under way, and nothing says when it is over.
+    fn strand(&mut self, kept: Kept, why: Error) -> Error {
+        self.stranded.push(kept);
+        self.context().fail(why)
     }
 }
 

@@ -5,16 +5,16 @@
 //! far as that has memory. So the device copies and computes while the consumer
 //! works with what it was given, and slots are free for workers early.
 //!
-//! Where engines decode rows, a batch that workers have finished goes to them first, as far
-//! as there is room for its frames. Their thread works on while the consumer does.
+//! Where engines make rows, a batch is begun on the device and handed to their thread, as
+//! far as the device has memory for batches. It is on the device when they have done theirs.
+//! Their thread works on while the consumer does.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::device::frames::Frame;
-use crate::error::{Error, Result};
-use crate::jobs::images::batch::Batch;
-use crate::jobs::images::in_engines::{Begin, Begun, End};
+use crate::error::Result;
+use crate::jobs::images::batch::{Batch, Storage};
+use crate::jobs::images::in_engines::{Begun, End};
 use crate::jobs::images::on_device::OnDevice;
 use crate::jobs::images::run::Run;
 use crate::pool::consumer::Pool;
@@ -23,16 +23,12 @@ use crate::pool::filled::Filled;
 /// How long a sleep is, while engines are waited for, between two looks at the workers.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A batch, and the frames that engines have decoded of its rows.
-type Decoded = (Filled, Vec<Option<Frame>>);
-
 #[derive(Debug)]
 pub(crate) struct DevicePool {
     // In this order: what the device reads of the ring is waited for before the pool ends.
     ahead: VecDeque<Result<Batch>>,
-    /// Behind those: what engines are at, and a batch whose frames have no room yet.
+    /// Behind those: what engines are at.
     decoding: VecDeque<Begun>,
-    stalled: Option<Filled>,
     pub(crate) on: OnDevice,
     pub(crate) pool: Pool,
     /// How long to wait until a batch is dropped.
@@ -44,7 +40,6 @@ impl DevicePool {
         Self {
             ahead: VecDeque::new(),
             decoding: VecDeque::new(),
-            stalled: None,
             on,
             pool,
             hold_timeout,
@@ -57,23 +52,29 @@ impl DevicePool {
         let batch = match self.ahead.pop_front() {
             Some(batch) => batch?,
             None => {
-                let began = Instant::now();
-                if !self.on.make_room(self.hold_timeout, limit)? {
-                    return Ok(None);
-                }
-                let left = limit.saturating_sub(began.elapsed());
                 let taken = match self.on.engines() {
-                    None => self.take(run, left)?.map(|filled| (filled, Vec::new())),
-                    Some(_) => self.take_decoded(run, left)?,
+                    None => self.take_put(run, limit)?,
+                    Some(_) => self.take_decoded(run, limit)?,
                 };
-                let Some((filled, frames)) = taken else {
-                    return Ok(None);
-                };
-                self.put(run, filled, &frames)?
+                match taken {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                }
             }
         };
         self.run_ahead(run);
         Ok(Some(batch))
+    }
+
+    /// The batch at which the run stands, put on the device as it is.
+    fn take_put(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
+        let began = Instant::now();
+        if !self.on.make_room(self.hold_timeout, limit)? {
+            return Ok(None);
+        }
+        let left = limit.saturating_sub(began.elapsed());
+        let taken = self.take(run, left)?;
+        taken.map(|filled| self.put(run, filled)).transpose()
     }
 
     /// The batch at which the run stands, as workers finish it. Slots that the device
@@ -90,26 +91,20 @@ impl DevicePool {
         }
     }
 
-    /// As [`Self::take`], once engines have done what is theirs: the frames of its rows.
-    fn take_decoded(&mut self, run: &Run, limit: Duration) -> Result<Option<Decoded>> {
+    /// The batch at which the run stands, once engines have done what is theirs.
+    fn take_decoded(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         loop {
             self.hand_to_engines(run, 0)?;
             let left = limit.saturating_sub(began.elapsed());
-            if let Some(decoded) = self.decoded(left.min(LOOK))? {
-                return Ok(Some(decoded));
+            if let Some(batch) = self.decoded(run, left.min(LOOK))? {
+                return Ok(Some(batch));
             }
             if self.decoding.is_empty() {
-                if self.stalled.is_some() {
-                    // Frames are free when the kernel has read them.
-                    if !self.on.wait_one()? {
-                        return Err(self.pool.end(Error::Device {
-                            what: "a batch whose frames have no room in an arena that is free"
-                                .into(),
-                        }));
-                    }
-                    continue;
+                if !self.on.make_room(self.hold_timeout, left)? {
+                    return Ok(None);
                 }
+                let left = limit.saturating_sub(began.elapsed());
                 let Some(filled) = self.take(run, left)? else {
                     return Ok(None);
                 };
@@ -123,7 +118,7 @@ impl DevicePool {
     }
 
     /// The oldest batch that engines are at, if they have done it within `most`.
-    fn decoded(&mut self, most: Duration) -> Result<Option<Decoded>> {
+    fn decoded(&mut self, run: &mut Run, most: Duration) -> Result<Option<Batch>> {
         let Some(engines) = self.on.engines() else {
             return Ok(None);
         };
@@ -131,7 +126,11 @@ impl DevicePool {
             return Ok(None);
         };
         match engines.end(first, most) {
-            Ok(End::Done(filled, frames)) => Ok(Some((filled, frames))),
+            Ok(End::Done(place, bad)) => {
+                let rows = self.on.finish().map_err(|why| self.pool.end(why))?;
+                run.finished_in(&place, Storage::Device(rows), bad)
+                    .map(Some)
+            }
             Ok(End::NotYet(first)) => {
                 self.decoding.push_front(first);
                 Ok(None)
@@ -140,37 +139,24 @@ impl DevicePool {
         }
     }
 
-    /// Hands what workers have finished to the engines, as far as there is room. `behind`:
+    /// Begins what workers have finished, as far as the device has memory for it. `behind`:
     /// batches between the run's place and those that engines are at.
     fn hand_to_engines(&mut self, run: &Run, behind: usize) -> Result<()> {
-        loop {
-            let next = match self.stalled.take() {
-                Some(filled) => Some(filled),
-                None => {
-                    let behind = behind + self.decoding.len();
-                    self.pool.next_finished(&|n| run.coming(n + behind))?
-                }
-            };
-            let Some(filled) = next else {
-                return Ok(());
+        while self.on.has_room_now()? {
+            let behind = behind + self.decoding.len();
+            let Some(filled) = self.pool.next_finished(&|n| run.coming(n + behind))? else {
+                break;
             };
             self.begin(run, filled)?;
-            if self.stalled.is_some() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     fn begin(&mut self, run: &Run, filled: Filled) -> Result<()> {
-        let Some(engines) = self.on.engines() else {
-            return Ok(());
-        };
         let size = run.row_size(&filled.place);
-        match engines.begin(filled, size) {
-            Ok(Begin::Begun(batch)) => self.decoding.push_back(batch),
-            Ok(Begin::NoRoom(filled)) => self.stalled = Some(filled),
-            Err(why) => return Err(self.pool.end(why)),
-        }
+        let begun = self.on.begin(filled, size, &run.program);
+        self.decoding
+            .push_back(begun.map_err(|why| self.pool.end(why))?);
         Ok(())
     }
 
@@ -196,43 +182,37 @@ impl DevicePool {
     /// The batch behind all that are on the device, if it is finished and has room there.
     fn one_ahead(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         let behind = 1 + self.ahead.len();
-        let room = self.on.has_room_now()?;
         if self.on.engines().is_some() {
             self.hand_to_engines(run, behind)?;
-            if !room {
-                let behind = behind + self.decoding.len() + usize::from(self.stalled.is_some());
+            let decoded = self.decoded(run, Duration::ZERO)?;
+            if decoded.is_none() {
+                let behind = behind + self.decoding.len();
                 self.pool.refill(&|n| run.coming(n + behind));
-                return Ok(None);
             }
-            let decoded = self.decoded(Duration::ZERO)?;
-            let put = decoded.map(|(filled, frames)| self.put(run, filled, &frames));
-            return put.transpose();
+            return Ok(decoded);
         }
         let coming = |n| run.coming(n + behind);
-        if !room {
+        if !self.on.has_room_now()? {
             self.pool.refill(&coming);
             return Ok(None);
         }
         match self.pool.next_finished(&coming)? {
-            Some(filled) => self.put(run, filled, &[]).map(Some),
+            Some(filled) => self.put(run, filled).map(Some),
             None => Ok(None),
         }
     }
 
-    fn put(&mut self, run: &mut Run, filled: Filled, frames: &[Option<Frame>]) -> Result<Batch> {
+    fn put(&mut self, run: &mut Run, filled: Filled) -> Result<Batch> {
         let batch = run.finished(filled)?;
         // Else the batch is lost, and the next one has been asked for.
-        let put = self.on.put(batch, frames, &run.program);
+        let put = self.on.put(batch, &run.program);
         put.map_err(|why| self.pool.end(why))
     }
 
     /// Drops what was put ahead, and cancels what workers have not begun.
     pub(crate) fn cancel(&mut self) {
         self.ahead.clear();
-        self.stalled = None;
-        if let Some(engines) = self.on.engines() {
-            engines.cancel(self.decoding.drain(..));
-        }
+        self.on.cancel(self.decoding.drain(..).count());
         self.pool.cancel();
     }
 }

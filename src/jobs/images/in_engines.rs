@@ -1,135 +1,77 @@
-//! Batches whose rows engines decode: from files in a slot to frames on the device.
+//! Batches of which engines make some rows: from files in a slot to rows on the device.
 //!
 //! In the consumer. What workers wrote of a file is checked before engines see it. A picture
 //! that they refuse is a failed row of its batch.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cut::crop::{CropHeader, Takes};
 use crate::device::cuda::EngineThread;
-use crate::device::frames::{Arena, Culprits, Frame, Picture};
+use crate::device::frames::{Culprits, Picture};
+use crate::device::launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::jpeg::plain;
-use crate::pool::filled::{BadRow, Filled, Rows};
+use crate::pool::filled::{BadRow, Filled};
 use crate::pool::place::Place;
-use crate::pool::ring::slots::HeldSlot;
-use crate::recipe::CropRule;
+use crate::recipe::{CropRoom, CropRule};
 
-/// The engines, and the frames that they decode to.
+/// The engines.
 #[derive(Debug)]
 pub(crate) struct InEngines {
     pub(crate) thread: EngineThread,
-    arena: Arena,
-    rule: CropRule,
     /// Width and height of the largest picture.
-    most: (u32, u32),
-    /// Batches that were begun and are not put on the device.
-    begun: usize,
+    pub(crate) most: (u32, u32),
 }
 
 /// A batch that engines are at.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    place: Place,
-    slot: Arc<HeldSlot>,
-    bad: Vec<BadRow>,
+    pub(crate) place: Place,
+    pub(crate) bad: Vec<BadRow>,
     /// Of the pictures.
-    rows: Vec<u32>,
-    frames: Vec<Option<Frame>>,
-}
-
-/// Whether engines have begun on a batch.
-#[derive(Debug)]
-pub(crate) enum Begin {
-    Begun(Begun),
-    /// The kernel still reads the frames of earlier batches.
-    NoRoom(Filled),
+    pub(crate) rows: Vec<u32>,
 }
 
 /// Whether engines have done a batch.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The batch, and the frames of its rows.
-    Done(Filled, Vec<Option<Frame>>),
+    /// Where it stands, and the rows that gave nothing.
+    Done(Place, Vec<BadRow>),
     NotYet(Begun),
 }
 
-impl InEngines {
-    /// Engines that take pictures up to `most` wide and high, into an arena of so many bytes.
-    pub(crate) fn new(
-        thread: EngineThread,
-        rule: CropRule,
-        most: (u32, u32),
-        arena: usize,
-    ) -> Self {
-        Self {
-            thread,
-            arena: Arena::new(arena),
-            rule,
-            most,
-            begun: 0,
-        }
-    }
+/// What is made of a batch, and by whom.
+#[derive(Debug, Default)]
+pub(crate) struct Split {
+    /// All rows, for the kernel that reads slots.
+    pub(crate) rows: Vec<KernelRow>,
+    /// What engines make of it.
+    pub(crate) pictures: Vec<Picture>,
+}
 
-    /// Hands the files of a batch to the engines. `size`: height and width of its rows.
+impl InEngines {
+    /// Which rows of a batch are the engines'. `size`: height and width of its rows.
     ///
     /// # Errors
-    /// Engines that fail; a row that no worker in its senses writes.
-    pub(crate) fn begin(&mut self, filled: Filled, size: (u32, u32)) -> Result<Begin> {
-        let (rows, mut pictures) = self.pictures(&filled, size)?;
-        let sizes: Vec<_> = pictures.iter().map(|p| p.size).collect();
-        let Some(given) = self.arena.take(&sizes) else {
-            return Ok(Begin::NoRoom(filled));
-        };
-        let Filled {
-            place,
-            rows: held,
-            bad,
-        } = filled;
-        let Rows::Slot(slot) = held else {
-            return Err(Error::Device {
-                what: "a batch that lies in no slot of the ring".into(),
-            });
-        };
-        let slot = Arc::new(slot);
-        let mut frames = vec![None; place.rows as usize];
-        for ((picture, row), frame) in pictures.iter_mut().zip(&rows).zip(given) {
-            picture.frame = frame;
-            if let Some(to) = frames.get_mut(*row as usize) {
-                *to = Some(frame);
-            }
-        }
-        self.begun += 1;
-        self.thread.submit(slot.clone(), pictures)?;
-        Ok(Begin::Begun(Begun {
-            place,
-            slot,
-            bad,
-            rows,
-            frames,
-        }))
-    }
-
-    /// The files of a batch, and their rows.
-    fn pictures(&self, filled: &Filled, size: (u32, u32)) -> Result<(Vec<u32>, Vec<Picture>)> {
-        let (mut rows, mut pictures) = (Vec::new(), Vec::new());
-        let room = self.rule.room(size);
+    /// A row that no worker in its senses writes.
+    pub(crate) fn split(&self, filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
+        let mut split = Split::default();
+        let room = rule.room(size);
         let bytes = filled.rows.bytes();
-        for row in 0..filled.place.filled {
-            if filled
-                .bad
-                .iter()
-                .any(|bad| bad.row == row && bad.attempt.is_none())
-            {
+        for row in 0..filled.place.rows {
+            let n = row as usize;
+            let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
+            if row >= filled.place.filled || filled.bad.iter().any(failed) {
+                split.rows.push(flagged(MASKED));
                 continue;
             }
-            let n = row as usize;
             let begin = n * room.row_bytes();
             let own = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-            let header = CropHeader::read(own, room, size, Takes::Files);
-            let header = header.map_err(|why| destroyed(n, &why))?;
+            let read = CropHeader::read(own, room, size, Takes::Files);
+            let header = read.map_err(|why| destroyed(n, &why))?;
+            let kernel = kernel_row(&header, begin, room, rule).map_err(|e| destroyed(n, &e))?;
             if header.coded == 0 {
+                split.rows.push(kernel);
                 continue;
             }
             let len = header.coded as usize;
@@ -142,15 +84,17 @@ impl InEngines {
                 let why = format!("its file is no plain JPEG of {width} x {height} pixels");
                 return Err(destroyed(n, &why));
             }
-            rows.push(row);
-            pictures.push(Picture {
+            split.rows.push(flagged(ELSEWHERE));
+            split.pictures.push(Picture {
+                row: n,
                 at: begin + room.pixels_at(),
                 len,
                 size: (width, height),
-                frame: Frame::default(),
+                corner: header.corner,
+                kernel,
             });
         }
-        Ok((rows, pictures))
+        Ok(split)
     }
 
     /// Waits at most `most` for the oldest batch that was begun.
@@ -163,43 +107,36 @@ impl InEngines {
         };
         let Begun {
             place,
-            slot,
             mut bad,
             rows,
-            frames,
         } = batch;
         add(&mut bad, &rows, culprits);
-        let slot = Arc::try_unwrap(slot).map_err(|_| Error::Device {
-            what: "the engines still have a batch that they have reported".into(),
-        })?;
-        let rows = Rows::Slot(slot);
-        Ok(End::Done(Filled { place, rows, bad }, frames))
+        Ok(End::Done(place, bad))
     }
+}
 
-    /// The batch that was done last is on the device.
-    pub(crate) fn put(&mut self) {
-        self.begun = self.begun.saturating_sub(1);
+fn flagged(flags: u32) -> KernelRow {
+    KernelRow {
+        flags,
+        ..KernelRow::default()
     }
+}
 
-    /// Gives back all frames but those that the kernel may read, of so many batches, and
-    /// those of batches that were begun.
-    pub(crate) fn keep(&mut self, under_way: usize) {
-        while self.arena.batches() > under_way + self.begun {
-            self.arena.give_back();
-        }
+/// What the kernel is told of a row whose header was checked.
+///
+/// # Errors
+/// A step that the recipe does not have.
+pub(crate) fn kernel_row(
+    header: &CropHeader,
+    begin: usize,
+    room: CropRoom,
+    rule: CropRule,
+) -> std::result::Result<KernelRow, String> {
+    let row = KernelRow::of(header, begin, room);
+    if row.takes_mean() && !rule.reads_twice() {
+        return Err("it changes its contrast, and the recipe has no such step".into());
     }
-
-    /// Waits for batches that nobody wants, all that were begun, and lets them go.
-    pub(crate) fn cancel(&mut self, batches: impl Iterator<Item = Begun>) {
-        for batch in batches {
-            // Of engines that fail nothing is used any more.
-            let _ = self.thread.next_done(Duration::MAX);
-            drop(batch);
-        }
-        for _ in 0..std::mem::take(&mut self.begun) {
-            self.arena.give_back_newest();
-        }
-    }
+    Ok(row)
 }
 
 /// A row that no worker in its senses writes.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cut::crop::{CropHeader, Takes};
-use crate::device::cuda::{Context, CropStage, RowsStage};
-use crate::device::frames::Frame;
+use crate::device::cuda::{Context, CropStage, EngineThread, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, EngineRoom, RowPlaces, rows_bytes};
+use crate::device::shape::{CropShape, EngineShape, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
-use crate::jobs::images::in_engines::{InEngines, destroyed};
+use crate::jobs::images::in_engines::{Begun, InEngines, Split, destroyed, kernel_row};
 use crate::plan::{Plan, RowStatus};
+use crate::pool::filled::Filled;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -30,7 +30,7 @@ const DECODE_LIMIT: Duration = Duration::from_secs(20);
 /// A device, and what makes batches on it.
 #[derive(Debug)]
 pub(crate) struct OnDevice {
-    // In this order: engines write into the stage's arena.
+    // In this order: engines write into the stage's batches.
     engines: Option<InEngines>,
     context: Arc<Context>,
     stage: Stage,
@@ -156,16 +156,35 @@ impl DeviceWork<'_> {
             output_bytes: most(&|size| self.program.row_bytes(size) as usize),
             dtype: self.program.emission.dtype,
             copies: self.upload == Upload::Copied,
-            engines: self.engines.map(|most| EngineRoom {
-                most,
-                arena: self.arena_bytes(most),
-            }),
+            engines: self.engine_shape(),
         }
     }
 
-    /// Of the arena of frames: the kernel reads one batch while engines decode the next.
-    pub(crate) fn arena_bytes(&self, most: (u32, u32)) -> usize {
-        (2 * self.plan.most_rows() as usize).saturating_mul(Frame::bytes(most))
+    /// What engines are opened for; none = they decode nothing.
+    pub(crate) fn engine_shape(&self) -> Option<EngineShape> {
+        let (rule, largest) = (self.program.crops?, self.engines?);
+        let batches = self.batches();
+        let tables = |size| places(rule, size).tables;
+        let of = |bytes: &dyn Fn((u32, u32), u32) -> usize| {
+            let all = batches.iter().map(|(size, rows)| bytes(*size, *rows));
+            all.max().unwrap_or(0)
+        };
+        Some(EngineShape {
+            largest,
+            rows: self.plan.most_rows() as usize,
+            batch_tables: of(&|size, rows| rows as usize * tables(size)),
+            row_tables: of(&|size, _| tables(size)),
+        })
+    }
+
+    /// Starts the engines, if they decode anything: beside whatever else a start does.
+    ///
+    /// # Errors
+    /// No further thread.
+    pub(crate) fn start_engines(&self, ordinal: u32) -> Result<Option<EngineThread>> {
+        let shape = self.engine_shape();
+        let started = shape.map(|shape| EngineThread::start(ordinal, shape, DECODE_LIMIT));
+        started.transpose()
     }
 
     /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those
@@ -188,11 +207,20 @@ fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
 
 impl OnDevice {
     /// Opens the device, pins the ring, and takes all the memory that the run has there.
+    /// `engines`: those that were started.
     ///
     /// # Errors
     /// What is missing, and what to do.
-    pub(crate) fn open(ordinal: u32, ring: Arc<Ring>, work: &DeviceWork<'_>) -> Result<Self> {
-        let context = Context::open(ordinal)?;
+    pub(crate) fn open(
+        ordinal: u32,
+        ring: Arc<Ring>,
+        work: &DeviceWork<'_>,
+        mut engines: Option<EngineThread>,
+    ) -> Result<Self> {
+        let context = match &mut engines {
+            Some(thread) => thread.context()?,
+            None => Context::open(ordinal)?,
+        };
         let shape = ring.layout().shape();
         let slot_bytes = shape.slot_bytes;
         let stage = match work.program.crops {
@@ -209,12 +237,8 @@ impl OnDevice {
                 rows: Vec::new(),
             },
         };
-        let engines = match (&stage, work.engines) {
-            (Stage::Crops { stage, rule, .. }, Some(most)) => {
-                let thread = stage.start_engines(DECODE_LIMIT)?;
-                let arena = work.arena_bytes(most);
-                thread.map(|thread| InEngines::new(thread, *rule, most, arena))
-            }
+        let engines = match (engines, work.engines) {
+            (Some(thread), Some(most)) => Some(InEngines { thread, most }),
             _ => None,
         };
         let mut this = Self {
@@ -255,10 +279,14 @@ impl OnDevice {
 
     /// Where the device's time went.
     pub(crate) fn times(&self) -> DeviceTimes {
-        match &self.stage {
+        let mut times = match &self.stage {
             Stage::Rows(stage) => stage.times(),
             Stage::Crops { stage, .. } => stage.times(),
+        };
+        if let Some(engines) = &self.engines {
+            times.engines = engines.thread.times();
         }
+        times
     }
 
     /// What the device's memory is used for.
@@ -338,27 +366,16 @@ impl OnDevice {
             Stage::Rows(stage) => stage.reap()?,
             Stage::Crops { stage, .. } => stage.reap()?,
         }
-        self.free_frames();
         Ok(())
-    }
-
-    /// Gives back the frames of batches that the kernel has read.
-    fn free_frames(&mut self) {
-        let under_way = self.under_way();
-        if let Some(engines) = &mut self.engines {
-            engines.keep(under_way);
-        }
     }
 
     /// Sleeps until the oldest slot under way was read, and gives it back; false when
     /// there is none.
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
-        let waited = match &mut self.stage {
-            Stage::Rows(stage) => stage.wait_one()?,
-            Stage::Crops { stage, .. } => stage.wait_one()?,
-        };
-        self.free_frames();
-        Ok(waited)
+        match &mut self.stage {
+            Stage::Rows(stage) => stage.wait_one(),
+            Stage::Crops { stage, .. } => stage.wait_one(),
+        }
     }
 
     /// The engines, if they decode some of the rows.
@@ -384,18 +401,10 @@ impl OnDevice {
     ///
     /// # Errors
     /// A device error, or a row that no worker in its senses writes.
-    pub(crate) fn put(
-        &mut self,
-        batch: Batch,
-        frames: &[Option<Frame>],
-        program: &SampleProgram,
-    ) -> Result<Batch> {
+    pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
         let laid = Laid::of(&batch)?;
         let slot = Arc::new(slot_of(batch.storage)?);
-        let rows = self.put_slot(slot, (&laid, &batch.status, frames), program)?;
-        if let Some(engines) = &mut self.engines {
-            engines.put();
-        }
+        let rows = self.put_slot(slot, (&laid, &batch.status), program)?;
         Ok(Batch {
             storage: Storage::Device(rows),
             ..batch
@@ -406,7 +415,7 @@ impl OnDevice {
     pub(crate) fn put_slot(
         &mut self,
         slot: Arc<HeldSlot>,
-        (laid, status, frames): (&Laid, &[RowStatus], &[Option<Frame>]),
+        (laid, status): (&Laid, &[RowStatus]),
         program: &SampleProgram,
     ) -> Result<DeviceRows> {
         match &mut self.stage {
@@ -418,53 +427,109 @@ impl OnDevice {
                 rows,
             } => {
                 let at = places(*rule, laid.size);
-                let held = |row: usize| {
-                    let frame = frames.get(row).copied().flatten();
-                    (!status[row].is_masked()).then_some(frame)
-                };
-                described(&slot, *rule, laid.size, status.len(), held, rows)?;
+                let masked = |row: usize| status[row].is_masked();
+                described(&slot, *rule, laid.size, status.len(), masked, rows)?;
                 let emission = KernelEmission::new(&program.emission, laid.size);
                 stage.submit(slot, rows, at, &emission, *read)
             }
         }
     }
+
+    /// Begins a batch of which engines make some rows: the others are put on the device, and
+    /// theirs are handed to them. `size`: height and width of its rows.
+    ///
+    /// # Errors
+    /// Engines that fail; a device error, or a row that no worker in its senses writes.
+    pub(crate) fn begin(
+        &mut self,
+        filled: Filled,
+        size: (u32, u32),
+        program: &SampleProgram,
+    ) -> Result<Begun> {
+        let (
+            Some(engines),
+            Stage::Crops {
+                stage, rule, read, ..
+            },
+        ) = (&mut self.engines, &mut self.stage)
+        else {
+            return Err(Error::Device {
+                what: "a batch for engines, of a run that has none".into(),
+            });
+        };
+        let Split { rows, pictures } = engines.split(&filled, *rule, size)?;
+        let Filled {
+            place,
+            rows: held,
+            bad,
+        } = filled;
+        let slot = Arc::new(slot_of(Storage::from(held))?);
+        let at = places(*rule, size);
+        let emission = KernelEmission::new(&program.emission, size);
+        let target = stage.begin(slot.clone(), &rows, at, &emission, *read)?;
+        let begun = Begun {
+            place,
+            bad,
+            rows: pictures.iter().map(|p| p.row as u32).collect(),
+        };
+        let row_bytes = program.row_bytes(size) as usize;
+        engines
+            .thread
+            .submit(slot, target, pictures, (at, emission, row_bytes))?;
+        Ok(begun)
+    }
+
+    /// The rows of the oldest batch that was begun, and that engines have done.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(crate) fn finish(&mut self) -> Result<DeviceRows> {
+        match &mut self.stage {
+            Stage::Crops { stage, .. } => stage.finish(),
+            Stage::Rows(_) => Err(Error::Device {
+                what: "the end of a batch that was not begun".into(),
+            }),
+        }
+    }
+
+    /// Waits for batches that nobody wants, all that were begun, and lets them go.
+    pub(crate) fn cancel(&mut self, begun: usize) {
+        for _ in 0..begun {
+            if let Some(engines) = &mut self.engines {
+                // Of engines that fail nothing is used any more.
+                let _ = engines.thread.next_done(Duration::MAX);
+            }
+            let _ = self.finish();
+        }
+    }
 }
 
-/// What the kernel is told of the rows of a slot, every number checked. `held`: whether a
-/// row holds a sample, and the frame that engines have decoded of it.
+/// What the kernel is told of the rows of a slot, every number checked. `masked`: whether a
+/// row holds no sample.
 fn described(
     slot: &HeldSlot,
     rule: CropRule,
     size: (u32, u32),
     count: usize,
-    held: impl Fn(usize) -> Option<Option<Frame>>,
+    masked: impl Fn(usize) -> bool,
     rows: &mut Vec<KernelRow>,
 ) -> Result<()> {
     let room = rule.room(size);
     let bytes = slot.bytes();
     rows.clear();
     for n in 0..count {
-        let Some(frame) = held(n) else {
+        if masked(n) {
             rows.push(KernelRow {
                 flags: MASKED,
                 ..KernelRow::default()
             });
             continue;
-        };
-        let takes = frame.map_or(Takes::Pixels, |_| Takes::Files);
+        }
         let begin = n * room.row_bytes();
         let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-        let read = CropHeader::read(row, room, size, takes).and_then(|header| {
-            let row = match frame.filter(|_| header.coded != 0) {
-                Some(frame) => KernelRow::of_frame(&header, begin, room, frame),
-                None => KernelRow::of(&header, begin, room),
-            };
-            if row.takes_mean() && !rule.reads_twice() {
-                return Err("it changes its contrast, and the recipe has no such step".into());
-            }
-            Ok(row)
-        });
-        rows.push(read.map_err(|why| destroyed(n, &why))?);
+        let read = CropHeader::read(row, room, size, Takes::Pixels);
+        let row = read.and_then(|header| kernel_row(&header, begin, room, rule));
+        rows.push(row.map_err(|why| destroyed(n, &why))?);
     }
     Ok(())
 }

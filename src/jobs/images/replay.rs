@@ -95,7 +95,7 @@ impl DevicePool {
         for _ in 0..rounds {
             for one in filled {
                 self.make_room()?;
-                let of = (&one.laid, one.status.as_slice(), &[][..]);
+                let of = (&one.laid, one.status.as_slice());
                 self.on.put_slot(one.slot.clone(), of, &run.program)?;
                 batches += 1;
                 rows += one.status.len() as u64;

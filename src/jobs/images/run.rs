@@ -70,7 +70,18 @@ impl Run {
     /// # Errors
     /// The first bad sample, under [`OnError::Stop`].
     pub(crate) fn finished(&mut self, filled: Filled) -> Result<Batch> {
-        let mut batch = self.batch(filled);
+        let Filled { place, rows, bad } = filled;
+        self.finished_in(&place, Storage::from(rows), bad)
+    }
+
+    /// As [`Run::finished`], of rows that lie there.
+    pub(crate) fn finished_in(
+        &mut self,
+        place: &Place,
+        storage: Storage,
+        bad: Vec<BadRow>,
+    ) -> Result<Batch> {
+        let mut batch = self.batch(place, storage, bad);
         if self.on_error == OnError::Stop
             && let Some(first) = batch.faults.first()
         {
@@ -102,10 +113,8 @@ impl Run {
 
     /// Puts what stands in each row in its place, masks the rows that hold no
     /// sample and describes the others.
-    fn batch(&mut self, filled: Filled) -> Batch {
-        let Filled { place, rows, bad } = filled;
-        let at = mark_of(&place);
-        let mut storage = Storage::from(rows);
+    fn batch(&mut self, place: &Place, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
+        let at = mark_of(place);
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row_at(at, row))
             .collect();
@@ -116,9 +125,9 @@ impl Run {
             .collect();
         let faults = bad
             .into_iter()
-            .map(|bad| self.settle(&place, bad, &mut rows))
+            .map(|bad| self.settle(place, bad, &mut rows))
             .collect();
-        let extent = self.lay_out(&place, &rows, &mut storage);
+        let extent = self.lay_out(place, &rows, &mut storage);
         Batch {
             storage,
             owner: getpid(),

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cut::crop::CropHeader;
-use crate::device::frames::{Arena, Frame};
+use crate::device::frames::Frame;
 use crate::device::reference::handed::handed_file;
 use crate::picture::Limits;
 use crate::picture::jpeg::fixtures::{self, Sampling};
@@ -15,7 +15,7 @@ const MOST: (u32, u32) = (1024, 1024);
 /// The whole picture of a plain file, in a frame of an arena.
 fn in_frame(file: &[u8], size: (u32, u32)) -> (Vec<u8>, Frame) {
     let mut memory = vec![0x5a; Frame::bytes(size)];
-    let frame = Arena::new(memory.len()).take(&[size]).unwrap()[0];
+    let frame = Frame::new(0, size.0);
     let header = read_header(file).unwrap();
     let mut scratch = Scratch::default();
     let decoded = JpegDecoder::new(&Limits::default())
