@@ -42,15 +42,15 @@ pub use cut::RowDescriptor;
 pub use data::index::{self, Index};
 pub use data::scenes::{self, Scene};
 pub use data::survey;
-pub use device::{Device, DeviceRows, Upload};
+pub use device::{DecodeOn, Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use half::{bf16, f16};
 pub use jobs::images::batch::{self, Batch, Labels, RowFault};
 #[cfg(feature = "codecs")]
 pub use jobs::kinds::init;
 pub use loader::{
-    DrawnRow, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay, Source,
-    UploadChoice,
+    DrawnRow, EngineOutlook, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay,
+    Source, UploadChoice,
 };
 pub use loader::{rays, views};
 pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};

@@ -1,4 +1,5 @@
-//! What a user chooses: where batches end, and how a device gets at pixels.
+//! What a user chooses: where batches end, how a device gets at pixels, and which decoders
+//! make them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -71,6 +72,55 @@ impl fmt::Display for Upload {
         f.write_str(match self {
             Self::InPlace => "in-place",
             Self::Copied => "copied",
+        })
+    }
+}
+
+/// Which decoders make the pixels of JPEGs for a device.
+///
+/// Some devices have JPEG engines (H100 and later data centre cards, A100 and others), which
+/// decode beside the workers. Their values are not the CPU's, and they see no damage in coded
+/// data; so they are never used unless asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum DecodeOn {
+    /// The workers.
+    #[default]
+    Cpu,
+    /// The engines, all pictures that they take; the workers the others.
+    Engines,
+    /// Engines and workers share them, each as much as it can do.
+    Both,
+    /// As `Both` where the device has engines that can be used, else as `Cpu`: the numeric
+    /// profile says which it was.
+    Auto,
+}
+
+impl DecodeOn {
+    const ALL: [Self; 4] = [Self::Cpu, Self::Engines, Self::Both, Self::Auto];
+}
+
+impl fmt::Display for DecodeOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Engines => "engines",
+            Self::Both => "both",
+            Self::Auto => "auto",
+        })
+    }
+}
+
+impl FromStr for DecodeOn {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|on| on.to_string() == s);
+        found.ok_or_else(|| {
+            Error::config(format!(
+                "decode_on '{s}' is unknown: use cpu, engines, both, or auto"
+            ))
         })
     }
 }

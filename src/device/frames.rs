@@ -87,14 +87,6 @@ impl Picture {
 /// Which pictures of a batch no engine decodes, and why.
 pub(crate) type Culprits = Vec<(usize, Error)>;
 
-/// Engines that are open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EngineInfo {
-    /// Its version, and where it lies.
-    pub(crate) library: String,
-    pub(crate) engines: u32,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

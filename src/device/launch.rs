@@ -6,7 +6,6 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::frames::Frame;
 use crate::cut::crop::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
 use crate::recipe::{ColorOrder, CropRoom, Dtype, Emission, MemoryLayout};
 
@@ -62,12 +61,12 @@ impl KernelRow {
         }
     }
 
-    /// The same row, of the picture in this frame, where its crop begins at `corner`: of
-    /// the frame's lines the kernel reads what weights name, and those are the crop's.
-    pub(crate) fn of_frame(self, frame: Frame, [left, top]: [u32; 2]) -> Self {
+    /// The same row, of a whole picture whose lines have `stride` pixels: `pixels` is where its
+    /// crop begins. Of such lines the kernel reads what weights name, and those are the crop's.
+    pub(crate) fn of_lines(self, pixels: u64, stride: u32) -> Self {
         Self {
-            pixels: frame.pixel(left, top) as u64,
-            width: frame.stride(),
+            pixels,
+            width: stride,
             ..self
         }
     }

@@ -57,8 +57,8 @@ pub(crate) mod without_cuda;
 #[cfg(not(feature = "cuda"))]
 pub(crate) use without_cuda as cuda;
 
-pub use choice::{Device, Upload};
+pub use choice::{DecodeOn, Device, Upload};
 pub use cuda::{DeviceRows, RawStream};
 pub use figures::{DeviceMemory, DeviceTimes, EngineTimes};
-pub use found::{DeviceInfo, DeviceReport};
-pub use probe::probe;
+pub use found::{DeviceInfo, DeviceReport, EngineInfo};
+pub use probe::{engines, probe};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::device::choice::Upload;
 use crate::device::figures::{DeviceTimes, EngineTimes};
-use crate::device::found::DeviceReport;
-use crate::device::frames::{Bytes, Culprits, EngineInfo, Picture};
+use crate::device::found::{DeviceReport, EngineInfo};
+use crate::device::frames::{Bytes, Culprits, Picture};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::scene_launch::PixelPlace;
@@ -29,7 +29,7 @@ pub(super) fn probe() -> DeviceReport {
     }
 }
 
-pub(crate) fn engine_library() -> Result<String> {
+pub(crate) fn engines(_ordinal: u32) -> Result<EngineInfo> {
     Err(Error::Device {
         what: MISSING.into(),
     })
@@ -114,7 +114,11 @@ impl EngineThread {
         match *self {}
     }
 
-    pub(crate) fn opened(&mut self) -> Result<EngineInfo> {
+    pub(crate) fn found(&mut self) -> Result<EngineInfo> {
+        match *self {}
+    }
+
+    pub(crate) fn opened(&mut self) -> Result<()> {
         match *self {}
     }
 

@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::device::cuda;
-use crate::device::{Device, Upload};
+use crate::device::{DecodeOn, Device, Upload};
 use crate::error::{Error, Result};
 use crate::forecast::memory as forecast_memory;
 use crate::forecast::memory::Depth;
 use crate::jobs::images::on_error::OnError;
-use crate::jobs::images::spec::EngineRule;
+use crate::loader::engines;
+use crate::loader::engines::{Asked, Wanted};
 use crate::loader::source::Source;
 use crate::loader::upload::Uploads;
 use crate::picture::Limits;
@@ -21,7 +21,7 @@ use crate::plan::{
 use crate::pool::coordinator::launch::Launch;
 use crate::pool::crew::Crew;
 use crate::pool::sandbox::Sandbox;
-use crate::recipe::{NumericProfile, Recipe, SampleProgram};
+use crate::recipe::{Recipe, SampleProgram};
 
 /// Builds a [`Loader`](crate::Loader).
 #[derive(Debug)]
@@ -41,8 +41,8 @@ pub struct LoaderBuilder {
     pub(super) device: Device,
     upload: Option<Upload>,
     pub(super) gpu_memory_limit: Option<u64>,
-    /// What the engines of the device decode.
-    pub(super) engines: Option<EngineRule>,
+    /// What the engines of the device shall decode.
+    pub(super) engines: Asked,
     pub(super) limits: Limits,
 }
 
@@ -66,7 +66,7 @@ impl LoaderBuilder {
             device: Device::Cpu,
             upload: None,
             gpu_memory_limit: None,
-            engines: None,
+            engines: Asked::default(),
             limits: Limits::default(),
         }
     }
@@ -155,7 +155,8 @@ impl LoaderBuilder {
     }
 
     /// Slots of the ring: batches that are held, ready or being filled at a
-    /// time. Default 3, or as many as a memory limit leaves.
+    /// time. Default 3, or as many as a memory limit leaves; with the engines of a device
+    /// ([`LoaderBuilder::decode_on`]) more, for 192 rows.
     pub fn depth(mut self, slots: u32) -> Self {
         self.depth = Depth::Exactly(slots);
         self
@@ -199,6 +200,33 @@ impl LoaderBuilder {
     /// starts a process where rows have one size. Needs [`Device::Cuda`].
     pub fn gpu_memory_limit(mut self, bytes: u64) -> Self {
         self.gpu_memory_limit = Some(bytes);
+        self
+    }
+
+    /// Which decoders make the pixels of JPEGs for a [`Device::Cuda`]. Default
+    /// [`DecodeOn::Cpu`]. Who decodes a row follows from its position in the epoch, from a share
+    /// that is fixed for the run, and from its file: so the stream is the same for any number
+    /// of workers, and is another one than that of [`DecodeOn::Cpu`]. Engines take baseline
+    /// JPEGs of three colours, whole; they see no damage but what can be told without
+    /// decoding. All memory that they take of the device is taken by `build`.
+    pub fn decode_on(mut self, on: DecodeOn) -> Self {
+        self.engines.on = on;
+        self
+    }
+
+    /// The part of the positions that is the engines', 0 to 1, for [`DecodeOn::Both`]. Default:
+    /// by what engines, and the CPUs that this process may use, were measured to do; of a run
+    /// that is resumed, as it had it.
+    pub fn engine_share(mut self, share: f64) -> Self {
+        self.engines.share = Some(share);
+        self
+    }
+
+    /// Width and height of the largest picture that engines decode, pixels; workers decode
+    /// larger ones. The engines take 224 bytes of the device for each of its pixels. Default
+    /// 1024 x 1024; of a run that is resumed, as it had it.
+    pub fn engine_largest(mut self, width: u32, height: u32) -> Self {
+        self.engines.largest = Some((width, height));
         self
     }
 
@@ -287,37 +315,32 @@ impl LoaderBuilder {
         })
     }
 
-    /// The numeric profile of a program. With engines, their library's version too.
+    /// What the run wants of the engines of its device; none = nothing.
     ///
     /// # Errors
-    /// What engines need, and there is none of.
-    pub(super) fn profile(
-        program: &SampleProgram,
-        device: Device,
-        engines: Option<EngineRule>,
-    ) -> Result<NumericProfile> {
-        let mut profile = NumericProfile::of(program);
-        if let Some(EngineRule { share, most }) = engines {
-            if device == Device::Cpu || program.crops.is_none() {
-                return Err(Error::config(
-                    "engines decode for a device that makes the rows: use device cuda, and a \
-                     recipe of which `plan` says that the device resizes",
-                ));
-            }
-            let library = cuda::engine_library()?;
-            let (width, height) = most;
-            profile.add_decoder(&format!(
-                "{library} for {share} of plain JPEGs up to {width} x {height}"
-            ));
+    /// As `Asked::wanted`.
+    pub(super) fn wanted_engines(&self, program: &SampleProgram) -> Result<Option<Wanted>> {
+        let resume = self.resume.as_ref();
+        self.engines.wanted(self.device, program, resume)
+    }
+
+    /// Slots of the ring, as asked for.
+    pub(super) fn depth_with(&self, engines: Option<Wanted>) -> Depth {
+        match engines {
+            Some(_) => engines::depth(self.depth, self.plan.batch),
+            None => self.depth,
         }
-        Ok(profile)
     }
 
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
     /// What is said of a device that there is none of.
-    pub(super) fn uploads<'a>(&self, program: &'a SampleProgram) -> Result<Option<Uploads<'a>>> {
+    pub(super) fn uploads<'a>(
+        &self,
+        program: &'a SampleProgram,
+        engines: Option<Wanted>,
+    ) -> Result<Option<Uploads<'a>>> {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
                 option,
@@ -334,26 +357,9 @@ impl LoaderBuilder {
                 limits: self.limits,
                 asked: self.upload,
                 limit,
-                engines: self.engines.map(|engines| engines.most),
+                engines: engines.map(|engines| engines.largest),
             })),
         }
-    }
-}
-
-#[cfg(feature = "internals")]
-impl LoaderBuilder {
-    /// The engines of the device decode this share of the positions, where they take the
-    /// file: plain JPEGs up to this width and height. For tests: no part of the API.
-    ///
-    /// # Errors
-    /// A share that is not between 0 and 1.
-    #[doc(hidden)]
-    pub fn engines(mut self, share: f64, most: (u32, u32)) -> Result<Self> {
-        self.engines = Some(EngineRule {
-            share: crate::plan::EngineShare::new(share)?,
-            most,
-        });
-        Ok(self)
     }
 }
 

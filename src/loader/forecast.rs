@@ -6,16 +6,18 @@ use serde::Serialize;
 
 use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
+use crate::device::{DecodeOn, Device, EngineInfo, engines};
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::jobs::images::on_device;
 use crate::loader::builder::LoaderBuilder;
+use crate::loader::engines::{Asked as AskedEngines, Wanted as WantedEngines};
 use crate::loader::epoch::Loader;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::upload::UploadChoice;
 use crate::picture::Limits;
 use crate::plan::{Plan, Position};
-use crate::recipe::{NumericProfile, SampleProgram};
+use crate::recipe::{EngineProfile, NumericProfile, SampleProgram};
 
 /// What a run will do to a sample, and the memory that it will take.
 #[derive(Debug, Clone, Serialize)]
@@ -37,9 +39,29 @@ pub struct Forecast {
     /// What reading the names left out; none for a saved index, a cache and an index.
     pub scan: Option<ScanReport>,
     pub batches: u64,
+    /// With the engines, where they are asked for and the device is here.
     pub profile: NumericProfile,
+    /// What the JPEG engines of the device would decode; none without a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engines: Option<EngineOutlook>,
     /// The rows that were asked for, by their position in the epoch.
     pub drawn: Vec<DrawnRow>,
+}
+
+/// What a run would have of the JPEG engines of its device.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct EngineOutlook {
+    /// Whether they were asked for. If not, this is what [`DecodeOn::Both`] would give.
+    pub asked: bool,
+    /// Width and height of the largest picture that is theirs.
+    pub largest: (u32, u32),
+    /// How many there are, and what drives them; none where there are none here.
+    pub found: Option<EngineInfo>,
+    /// Part of the numeric profile.
+    pub profile: Option<EngineProfile>,
+    /// Why there are none here: then the run is refused, or `auto` decodes on the CPU.
+    pub missing: Option<String>,
 }
 
 /// What is drawn for one row.
@@ -83,7 +105,10 @@ impl LoaderBuilder {
         let program = self.program()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let uploads = self.uploads(&program)?;
+        let wanted = self.wanted_engines(&program)?;
+        let uploads = self.uploads(&program, wanted)?;
+        let engines = self.outlook(&program, wanted)?;
+        let asked = self.depth_with(wanted);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
@@ -110,7 +135,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        } = prepared.settle(workers, host, asked, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
         // Without a readable header something has to be said still.
@@ -128,10 +153,57 @@ impl LoaderBuilder {
             samples: prepared.index.len(),
             scan: prepared.scan,
             batches: prepared.plan.batches(),
-            profile: Self::profile(&program, self.device, self.engines)?,
+            profile: NumericProfile {
+                engines: engines
+                    .as_ref()
+                    .filter(|engines| engines.asked)
+                    .and_then(|engines| engines.profile.clone()),
+                ..NumericProfile::of(&program)
+            },
+            engines,
             drawn,
         };
         Ok((forecast, refusal))
+    }
+}
+
+impl LoaderBuilder {
+    /// Asks the device for its engines, if it is here. `wanted`: what was asked for.
+    fn outlook(
+        &self,
+        program: &SampleProgram,
+        wanted: Option<WantedEngines>,
+    ) -> Result<Option<EngineOutlook>> {
+        let Device::Cuda(ordinal) = self.device else {
+            return Ok(None);
+        };
+        let auto = AskedEngines {
+            on: DecodeOn::Auto,
+            ..AskedEngines::default()
+        };
+        let usual = match wanted {
+            Some(wanted) => Some(wanted),
+            None => auto.wanted(self.device, program, None)?,
+        };
+        let Some(usual) = usual else {
+            return Ok(Some(EngineOutlook {
+                missing: Some("workers finish the rows of this recipe".into()),
+                ..EngineOutlook::default()
+            }));
+        };
+        let mut outlook = EngineOutlook {
+            asked: wanted.is_some(),
+            largest: usual.largest,
+            ..EngineOutlook::default()
+        };
+        match engines(ordinal) {
+            Ok(info) => {
+                outlook.profile = Some(usual.settle(&info).1);
+                outlook.found = Some(info);
+            }
+            Err(why) => outlook.missing = Some(why.to_string()),
+        }
+        Ok(Some(outlook))
     }
 }
 

@@ -13,6 +13,7 @@
 //! All in the consumer. Never in here: how rows are made.
 
 mod builder;
+mod engines;
 mod epoch;
 mod forecast;
 pub(crate) mod order;
@@ -29,7 +30,7 @@ pub use crate::jobs::images::on_error::OnError;
 pub use crate::jobs::images::replay::Replay;
 pub use builder::LoaderBuilder;
 pub use epoch::{Epoch, Loader};
-pub use forecast::{DrawnRow, Forecast};
+pub use forecast::{DrawnRow, EngineOutlook, Forecast};
 pub use report::LoaderReport;
 pub use source::Source;
 pub use upload::UploadChoice;

@@ -20,12 +20,14 @@ use crate::jobs::images::run::{Run, place_of};
 use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
+use crate::loader::engines::Opening;
 use crate::loader::epoch::{Loader, check_start, mark_to_resume};
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
 use crate::plan::{Position, SamplerTable, State};
 use crate::pool::engine::Engine;
 use crate::pool::ring::Shape;
+use crate::recipe::NumericProfile;
 use crate::sys::cpu::CpuLevel;
 
 impl Loader {
@@ -48,15 +50,20 @@ impl LoaderBuilder {
         CpuLevel::detect()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let uploads = self.uploads(&program)?;
+        let wanted = self.wanted_engines(&program)?;
+        let uploads = self.uploads(&program, wanted)?;
+        let asked = self.depth_with(wanted);
         if let Some(uploads) = &uploads {
-            uploads.check(self.depth)?;
+            uploads.check(asked)?;
         }
         let hold_timeout = self.crew.hold_timeout;
         let crew = self.crew.launch(KINDS)?;
         // Behind the coordinator, beside all that follows: it takes longer than that.
-        let engines = match (&uploads, self.device) {
-            (Some(uploads), Device::Cuda(ordinal)) => uploads.start_engines(ordinal)?,
+        let opening = match (&uploads, self.device, wanted) {
+            (Some(uploads), Device::Cuda(ordinal), Some(wanted)) => {
+                let thread = uploads.start_engines(ordinal)?;
+                thread.map(|thread| Opening::new(wanted, thread))
+            }
             _ => None,
         };
         let host = self
@@ -79,7 +86,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        } = prepared.settle(workers, host, asked, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -97,7 +104,12 @@ impl LoaderBuilder {
             ..
         } = prepared;
         check_start(self.start, &plan)?;
-        let profile = Self::profile(&program, self.device, self.engines)?;
+        let engines = opening.map(Opening::opened).transpose()?.flatten();
+        let rule = engines.as_ref().map(|engines| engines.rule);
+        let profile = NumericProfile {
+            engines: engines.as_ref().map(|engines| engines.profile.clone()),
+            ..NumericProfile::of(&program)
+        };
         let mut state = State {
             version: State::VERSION,
             epoch: self.start.epoch,
@@ -126,7 +138,7 @@ impl LoaderBuilder {
             plan: plan.options().clone(),
             limits: self.limits,
             tries,
-            engines: self.engines,
+            engines: rule,
         };
         let shape = Shape {
             slots: depth,
@@ -160,9 +172,10 @@ impl LoaderBuilder {
                     plan: &plan,
                     upload: choice.upload,
                     outputs: on_device::outputs(depth) as usize,
-                    engines: self.engines.map(|engines| engines.most),
+                    engines: rule.map(|rule| rule.most),
                 };
-                let on = OnDevice::open(ordinal, pool.ring(), &work, engines)?;
+                let thread = engines.map(|engines| engines.thread);
+                let on = OnDevice::open(ordinal, pool.ring(), &work, thread)?;
                 ImageEngine::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
             (_, engine, _) => ImageEngine::Host(engine),

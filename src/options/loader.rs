@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::device::{Device, Upload};
+use crate::device::{DecodeOn, Device, Upload};
 use crate::error::Result;
 use crate::jobs::images::on_error::OnError;
 use crate::options::limits::seconds;
@@ -46,6 +46,10 @@ pub struct LoaderOptions {
     pub upload: Option<Upload>,
     /// Bytes.
     pub gpu_memory_limit: Option<u64>,
+    pub decode_on: Option<DecodeOn>,
+    pub engine_share: Option<f64>,
+    /// Width and height.
+    pub engine_largest: Option<(u32, u32)>,
     pub seed: Option<u64>,
     pub sampler: Option<Sampler>,
     pub sample_weights: Option<Vec<f64>>,

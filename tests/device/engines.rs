@@ -12,8 +12,8 @@ use std::time::Duration;
 use featherload::internals::Drilled;
 use featherload::recipe::{CenterCrop, Decode};
 use featherload::{
-    Batch, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, RowStatus,
-    State, Upload,
+    Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
+    RowStatus, State, Upload,
 };
 use jpeg_encoder::{ColorType, Encoder};
 
@@ -116,7 +116,8 @@ fn usual(dir: &Path) -> LoaderBuilder {
 }
 
 fn engines(dir: &Path, share: f64) -> LoaderBuilder {
-    usual(dir).engines(share, MOST).unwrap()
+    let b = usual(dir).decode_on(DecodeOn::Both).engine_share(share);
+    b.engine_largest(MOST.0, MOST.1)
 }
 
 /// As rows, once they are on the host.
@@ -194,9 +195,9 @@ fn engines_decode_the_plain_files_and_workers_the_others() {
                 assert_eq!((mixed.len(), theirs), (5, PICTURES - 2));
                 let memory = loader.device_memory().unwrap().unwrap();
                 assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
-                let decoder = &loader.state().profile.decoder;
-                let words = ", nvJPEG 12.4.0 for 1.00000 of plain JPEGs up to 120 x 140";
-                assert!(decoder.ends_with(words), "{decoder}");
+                let engines = loader.state().profile.engines.unwrap().to_string();
+                let words = "nvJPEG 12.4.0 for 1.00000 of plain JPEGs up to 120 x 140";
+                assert_eq!(engines, words);
             }
         },
     );
@@ -235,9 +236,15 @@ fn the_stream_is_the_same_however_it_is_made() {
                 let mut second = of(0.5).resume(state.clone()).build().unwrap();
                 got.extend(seen(&mut second, 2));
                 assert_same(&got, &want, &format!("resumed at {batch}"));
-                // Another share is another stream.
-                let why = of(0.6).resume(state).build().unwrap_err().to_string();
-                assert!(why.contains("the numeric profile's decoder"), "{why}");
+                // Another share is another stream, and the usual one is the former.
+                let why = of(0.6).resume(state.clone()).build().unwrap_err();
+                let why = why.to_string();
+                assert!(why.contains("the numeric profile's engines"), "{why}");
+                let b = usual(dir).decode_on(DecodeOn::Both).epochs(2);
+                let third = b.resume(state.clone()).build().unwrap();
+                assert_eq!(third.state().profile, state.profile);
+                let why = usual(dir).resume(state).build().unwrap_err().to_string();
+                assert!(why.contains("decode_on"), "{why}");
             }
         },
     );
@@ -411,6 +418,26 @@ fn what_engines_need_is_named_where_it_is_missing() {
             .build()
             .unwrap_err();
         assert!(on_cpu.to_string().contains("use device cuda"), "{on_cpu}");
-        assert!(usual(data.path()).engines(1.5, MOST).is_err());
+        let auto = || usual(data.path()).decode_on(DecodeOn::Auto);
+        let mut loader = auto().build().unwrap();
+        assert_eq!(loader.state().profile.engines, None);
+        let got = seen(&mut loader, 1);
+        drop(loader);
+        let want = seen(&mut usual(data.path()).build().unwrap(), 1);
+        assert_same(&got, &want, "auto without engines");
+        let both = || usual(data.path()).decode_on(DecodeOn::Both);
+        let all = || usual(data.path()).decode_on(DecodeOn::Engines);
+        for (b, word) in [
+            (both().engine_share(1.5), "from 0 to 1"),
+            (all().engine_share(0.5), "use decode_on both"),
+            (both().engine_largest(63, 640), "64 to 16384"),
+            (both().engine_largest(640, 16_385), "64 to 16384"),
+            (usual(data.path()).engine_share(0.5), "no effect"),
+            (usual(data.path()).engine_largest(640, 640), "no effect"),
+            (both().recipe(Recipe::full()), "workers finish the rows"),
+        ] {
+            let why = b.build().unwrap_err().to_string();
+            assert!(why.contains(word), "{word}: {why}");
+        }
     });
 }

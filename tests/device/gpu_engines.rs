@@ -2,9 +2,10 @@
 //! to the pixels, memory is what was planned, and rates are printed. Without a device, or
 //! without photos, it says `SKIP`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use featherload::{Device, Loader, LoaderBuilder, Upload};
+use featherload::internals::Drilled;
+use featherload::{DecodeOn, Device, Loader, LoaderBuilder, Position, Upload};
 
 use crate::common::rows::{Row, assert_same, rows};
 use crate::common::{builder, cuda, photos};
@@ -43,7 +44,9 @@ fn gpu_engines_give_one_stream_of_photos() {
             .device(Device::Cuda(0))
             .epochs(1000);
         match share {
-            Some(share) => b.engines(share, MOST).unwrap(),
+            Some(share) => (b.decode_on(DecodeOn::Both))
+                .engine_share(share)
+                .engine_largest(MOST.0, MOST.1),
             None => b,
         }
     };
@@ -66,6 +69,32 @@ fn gpu_engines_give_one_stream_of_photos() {
         let memory = loader.device_memory().unwrap().unwrap();
         println!("{workers} workers, {upload}: {memory:?}");
         assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+    }
+    // Killed workers, and a start in the midst of each of 20 batches.
+    let b = of(Some(0.663), 15).kill_workers_every(Duration::from_millis(20));
+    let mut killed = b.build().unwrap();
+    while killed.report().unwrap().worker_deaths < 50 {
+        killed.set_epoch(0);
+        for want in &want {
+            assert_same(&epoch(&mut killed), want, "killed");
+        }
+    }
+    drop(killed);
+    let small = |workers| of(Some(0.663), workers).batch_size(5);
+    let mut whole = small(15).build().unwrap();
+    let want: Vec<Vec<Row>> = (0..3).map(|_| epoch(&mut whole)).collect();
+    for n in 0..20u64 {
+        let (at, batch) = (n * 7 % 3, n * 5 % whole.plan().batches());
+        let first = small(15).start(Position::new(at, batch)).build().unwrap();
+        let state = first.state();
+        drop(first);
+        let mut resumed = small(3).resume(state).build().unwrap();
+        let want = &want[at as usize][5 * batch as usize..];
+        assert_same(
+            &epoch(&mut resumed),
+            want,
+            &format!("resumed at {at}:{batch}"),
+        );
     }
     for share in [None, Some(0.5), Some(0.663), Some(0.8), Some(1.0)] {
         let mut loader = of(share, 15).build().unwrap();

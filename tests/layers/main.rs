@@ -113,7 +113,7 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/crop_stage.rs",
     "src/device/cuda/driver.rs",
     "src/device/cuda/engine_tests.rs",
-    "src/device/cuda/engine_thread.rs",
+    "src/device/cuda/engine_lane.rs",
     "src/device/cuda/engines.rs",
     "src/device/cuda/gpu_engine_tests.rs",
     "src/device/cuda/gpu_failure_tests.rs",

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 enum { INVALID_PARAMETER = 2, BAD_JPEG = 3, EXECUTION_FAILED = 6 };
-enum { HARDWARE = 3, RGBI = 5, CSS_444 = 0, INTERPOLATE = 1 << 5 };
+enum { HARDWARE = 3, RGBI = 5, CSS_444 = 0 };
 
 static long number(const char *name, long otherwise) {
     const char *text = getenv(name);
@@ -96,7 +96,7 @@ int nvjpegGetProperty(int property, int *value) {
 
 int nvjpegCreateEx(int backend, void *device, void *pinned, unsigned flags, struct Handle **handle) {
     PLANNED("nvjpegCreateEx");
-    if (backend != HARDWARE || device || pinned || flags != INTERPOLATE) return INVALID_PARAMETER;
+    if (backend != HARDWARE || device || pinned || flags) return INVALID_PARAMETER;
     *handle = calloc(1, sizeof **handle);
     say("nvjpegCreateEx %p", (void *)*handle);
     return 0;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
+use featherload::recipe::EngineProfile;
 use featherload::recipe::Move;
-use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
+use featherload::{Device, EngineOutlook, Error, Forecast, Result, UploadChoice, error};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -192,6 +193,9 @@ fn print(f: &Forecast) -> Result<()> {
         output::line(&format!("depth      {}", flags::in_place(lowered)))?;
     }
     output::line(&format!("profile    {}", f.profile))?;
+    if let Some(engines) = &f.engines {
+        output::line(&format!("engines    {}", said_of(engines)))?;
+    }
     for row in &f.drawn {
         output::line(&format!(
             "row {:<6} {} (sample {})",
@@ -276,6 +280,29 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// What the JPEG engines of the device decode, or would.
+fn said_of(engines: &EngineOutlook) -> String {
+    let share = |profile: &EngineProfile| 100.0 * f64::from(profile.share) / 65_536.0;
+    let (width, height) = engines.largest;
+    match (&engines.found, &engines.profile, engines.asked) {
+        (Some(found), Some(profile), true) => format!(
+            "{found}: {:.0}% of the JPEGs that they take, up to {width} x {height}",
+            share(profile)
+        ),
+        (Some(found), Some(profile), false) => format!(
+            "{found}: --decode-on both would give them {:.0}% of the JPEGs that they take",
+            share(profile)
+        ),
+        _ => format!(
+            "none: {}",
+            engines
+                .missing
+                .as_deref()
+                .unwrap_or("the device was not asked")
+        ),
+    }
 }
 
 fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {

@@ -263,7 +263,9 @@ impl Lane {
                 let (Some(frame), row) = (frames.next(), picture.row) else {
                     continue;
                 };
-                let made_row = picture.kernel.of_frame(*frame, picture.corner);
+                let [left, top] = picture.corner;
+                let pixels = frame.pixel(left, top) as u64;
+                let made_row = picture.kernel.of_lines(pixels, frame.stride());
                 check_frame(&made_row, row, &job.emission, job.places, self.frames.len())?;
                 let within = made_row.tables - (row * job.places.capacity) as u64;
                 let masked = made.culprits.iter().any(|(culprit, _)| *culprit == n);

@@ -55,6 +55,13 @@ fn run(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
     with_nvjpeg(&format!("{NAME}::{test}"), &[], environment, body)
 }
 
+/// Engines that can decode.
+fn open(context: &Arc<Context>) -> crate::error::Result<Engines> {
+    let mut engines = Engines::find(context)?;
+    engines.take_memory(LARGEST)?;
+    Ok(engines)
+}
+
 /// As much of a JPEG as the stand-in looks at.
 fn jpeg((width, height): (u32, u32), data: u8) -> Vec<u8> {
     let [w1, w0] = (width as u16).to_be_bytes();
@@ -218,7 +225,8 @@ impl Running {
 
     fn opened(limit: Duration) -> Self {
         let mut running = Self::start(limit);
-        assert_eq!(running.thread.opened().unwrap().engines, 7);
+        assert_eq!(running.thread.found().unwrap().engines, 7);
+        running.thread.opened().unwrap();
         running
     }
 
@@ -273,9 +281,10 @@ fn pictures_go_to_their_frames_and_all_memory_is_taken_first() {
         &[],
         || {
             let device = Device::open();
-            let mut engines = Engines::open(&device.context, LARGEST).unwrap();
-            assert_eq!((engines.count(), engines.found().version), (7, (12, 4, 0)));
-            let path = engines.found().path.display().to_string();
+            let mut engines = open(&device.context).unwrap();
+            let info = engines.info();
+            assert_eq!((info.engines, info.library.as_str()), (7, "nvJPEG 12.4.0"));
+            let path = info.path.display().to_string();
             assert!(path.ends_with("/libnvjpeg.so.12"), "{path}");
             let sizes = [(64, 64), (100, 77), (128, 96)];
             let files = Files::of(&sizes);
@@ -321,7 +330,7 @@ fn what_is_no_batch_is_refused_before_anything_is_done() {
         &[],
         || {
             let device = Device::open();
-            let mut engines = Engines::open(&device.context, LARGEST).unwrap();
+            let mut engines = open(&device.context).unwrap();
             let files = Files::of(&[(64, 64); SUBMISSION + 1]);
             let usual = files.coded();
             let at = |at, pitch| Coded {
@@ -390,9 +399,7 @@ fn each_call_that_fails_when_they_are_opened_is_named() {
                             assert!(text.contains(word), "no `{word}` in {text}");
                         }
                     };
-                    let why = Engines::open(&device.context, LARGEST)
-                        .map(|_| ())
-                        .unwrap_err();
+                    let why = open(&device.context).map(|_| ()).unwrap_err();
                     said(why.to_string());
                 },
             );
@@ -447,7 +454,7 @@ fn a_device_without_engines_says_so() {
         &[("STANDIN_NVJPEG_ENGINES", "0")],
         || {
             let mut running = Running::start(LONG);
-            let why = running.thread.opened().unwrap_err().to_string();
+            let why = running.thread.found().unwrap_err().to_string();
             assert!(why.contains("no JPEG engines: decode on cpu"), "{why}");
         },
     );

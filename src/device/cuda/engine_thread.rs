@@ -21,10 +21,10 @@ use super::crop_stage::Target;
 use super::engine_lane::{Job, Lane, Made};
 use super::engines::Engines;
 use super::kernel::Kernel;
-use crate::device::EngineTimes;
-use crate::device::frames::{Bytes, Culprits, EngineInfo, Picture};
+use crate::device::frames::{Bytes, Culprits, Picture};
 use crate::device::launch::KernelEmission;
 use crate::device::shape::{EngineShape, LANES, RowPlaces};
+use crate::device::{EngineInfo, EngineTimes};
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
@@ -57,7 +57,8 @@ pub(crate) struct EngineThread {
 struct Ends {
     jobs: Sender<Job>,
     context: Receiver<Result<Arc<Context>>>,
-    opened: Receiver<Result<EngineInfo>>,
+    found: Receiver<Result<EngineInfo>>,
+    opened: Receiver<Result<()>>,
     done: Receiver<Done>,
     thread: JoinHandle<()>,
 }
@@ -71,7 +72,8 @@ impl EngineThread {
     pub(crate) fn start(ordinal: u32, shape: EngineShape, limit: Duration) -> Result<Self> {
         let (jobs, to_do) = mpsc::channel();
         let (say_context, context) = mpsc::channel();
-        let (say, opened) = mpsc::channel();
+        let (say_found, found) = mpsc::channel();
+        let (say_opened, opened) = mpsc::channel();
         let (report, done) = mpsc::channel();
         let times = Arc::new(Mutex::new(EngineTimes::default()));
         let theirs = times.clone();
@@ -86,15 +88,24 @@ impl EngineThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            let feeder = Feeder::open(&context, &shape, theirs);
-            match feeder {
-                Ok((info, feeder)) => {
-                    if say.send(Ok(info)).is_ok() {
+            let engines = match Engines::find(&context) {
+                Ok(engines) => engines,
+                Err(why) => {
+                    let _ = say_found.send(Err(why));
+                    return;
+                }
+            };
+            if say_found.send(Ok(engines.info())).is_err() {
+                return;
+            }
+            match Feeder::open(&context, engines, &shape, theirs) {
+                Ok(feeder) => {
+                    if say_opened.send(Ok(())).is_ok() {
                         feeder.feed(&to_do, &report);
                     }
                 }
                 Err(why) => {
-                    let _ = say.send(Err(why));
+                    let _ = say_opened.send(Err(why));
                 }
             }
         };
@@ -106,6 +117,7 @@ impl EngineThread {
             ends: Some(Ends {
                 jobs,
                 context,
+                found,
                 opened,
                 done,
                 thread,
@@ -127,11 +139,20 @@ impl EngineThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Waits until the engines are open. Asked for once.
+    /// Waits until the engines are found, which they are before they have their memory. Asked
+    /// for once.
     ///
     /// # Errors
     /// Why there are none, or that they take longer than the limit.
-    pub(crate) fn opened(&mut self) -> Result<EngineInfo> {
+    pub(crate) fn found(&mut self) -> Result<EngineInfo> {
+        self.opening(|ends| &ends.found)
+    }
+
+    /// Waits until the engines have all their memory. Asked for once.
+    ///
+    /// # Errors
+    /// Not enough of it, or that they take longer than the limit.
+    pub(crate) fn opened(&mut self) -> Result<()> {
         self.opening(|ends| &ends.opened)
     }
 
@@ -338,15 +359,12 @@ struct Open {
 impl Feeder {
     fn open(
         context: &Arc<Context>,
+        mut engines: Engines,
         shape: &EngineShape,
         times: Arc<Mutex<EngineTimes>>,
-    ) -> Result<(EngineInfo, Self)> {
-        let engines = Engines::open(context, shape.largest)?;
-        let info = EngineInfo {
-            library: engines.found().to_string(),
-            engines: engines.count(),
-        };
-        let feeder = Self {
+    ) -> Result<Self> {
+        engines.take_memory(shape.largest)?;
+        Ok(Self {
             lanes: (0..LANES)
                 .map(|index| Lane::new(context, index, shape))
                 .collect::<Result<_>>()?,
@@ -356,8 +374,7 @@ impl Feeder {
             next: 0,
             times,
             busy: None,
-        };
-        Ok((info, feeder))
+        })
     }
 
     /// Until who hands batches over is gone, and all are done, or the engines fail.

@@ -3,7 +3,7 @@
 //!
 //! In the consumer, in one thread at a time. A lane is what one submission has: while its
 //! pictures are decoded another can be put together. All memory that the backend takes is
-//! taken by [`Engines::open`]: it ignores allocators of callers, and would grow with what it
+//! taken by [`Engines::take_memory`]: it ignores allocators of callers, and would grow with what it
 //! meets.
 //!
 //! Engines report no damage: of coded data that are scrambled, or end early, the status is
@@ -17,12 +17,18 @@ use std::sync::Arc;
 use super::context::{Context, Stream};
 use super::memory::DeviceBuffer;
 use super::nvjpeg::{
-    BACKEND_HARDWARE, CSS_444, Found, INTERPOLATE, Library, OUTPUT_RGBI, RawHandle, RawImage,
-    RawState, done,
+    BACKEND_HARDWARE, CSS_444, FLAGS, Library, OUTPUT_RGBI, RawHandle, RawImage, RawState, done,
 };
+use crate::device::found::EngineInfo;
 use crate::device::frames::Frame;
 use crate::device::shape::{LANES, SUBMISSION};
 use crate::error::{Error, Result};
+
+/// See [`crate::device::engines`].
+pub(crate) fn engines(ordinal: u32) -> Result<EngineInfo> {
+    let context = Context::open(ordinal)?;
+    Engines::find(&context).map(|engines| engines.info())
+}
 
 /// A picture to decode.
 #[derive(Debug, Clone, Copy)]
@@ -77,21 +83,12 @@ struct State {
 unsafe impl Send for Engines {}
 
 impl Engines {
-    /// Looks for the library and takes all the memory that it needs for pictures up to
-    /// `largest`: for 0.8 s.
+    /// Looks for the library and for engines, for 0.3 s. They decode nothing before
+    /// [`Engines::take_memory`].
     ///
     /// # Errors
-    /// No library, no engines, not enough memory.
-    pub(super) fn open(context: &Arc<Context>, largest: (u32, u32)) -> Result<Self> {
-        Self::open_with(context, largest, INTERPOLATE)
-    }
-
-    /// As [`Engines::open`], with other flags of the library.
-    pub(super) fn open_with(
-        context: &Arc<Context>,
-        largest: (u32, u32),
-        flags: c_uint,
-    ) -> Result<Self> {
+    /// No library, no engines.
+    pub(super) fn find(context: &Arc<Context>) -> Result<Self> {
         let library = Library::open(context.driver_major()?)?;
         let state = State {
             raw: ptr::null_mut(),
@@ -102,20 +99,37 @@ impl Engines {
             library,
             handle: ptr::null_mut(),
             lanes: [state; LANES],
-            largest,
+            largest: (0, 0),
             engines: 0,
             data: Vec::with_capacity(SUBMISSION),
             lengths: Vec::with_capacity(SUBMISSION),
             images: Vec::with_capacity(SUBMISSION),
         };
-        let made = engines.make(flags);
-        made.map_err(|e| Error::Device {
-            what: format!("cuda:{}: {}: {e}", context.ordinal(), engines.library.found),
-        })?;
+        let made = engines.make();
+        made.map_err(|e| engines.named(&e))?;
         Ok(engines)
     }
 
-    fn make(&mut self, flags: c_uint) -> Result<()> {
+    /// Takes all the memory that the library needs for pictures up to `largest`, for 0.5 s.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    pub(super) fn take_memory(&mut self, largest: (u32, u32)) -> Result<()> {
+        self.largest = largest;
+        let context = self.context.clone();
+        let _current = context.enter()?;
+        let made = (0..LANES).try_for_each(|lane| self.make_lane(lane));
+        made.map_err(|e| self.named(&e))
+    }
+
+    fn named(&self, why: &Error) -> Error {
+        let (ordinal, library) = (self.context.ordinal(), &self.library.found);
+        Error::Device {
+            what: format!("cuda:{ordinal}: {library}: {why}"),
+        }
+    }
+
+    fn make(&mut self) -> Result<()> {
         let context = self.context.clone();
         context.check()?;
         let _current = context.enter()?;
@@ -127,7 +141,7 @@ impl Engines {
                 BACKEND_HARDWARE,
                 ptr::null(),
                 ptr::null(),
-                flags,
+                FLAGS,
                 &mut self.handle,
             )
         };
@@ -144,7 +158,7 @@ impl Engines {
             });
         }
         self.engines = engines;
-        (0..LANES).try_for_each(|lane| self.make_lane(lane))
+        Ok(())
     }
 
     /// The context is current, and the handle is there.
@@ -170,14 +184,14 @@ impl Engines {
         done("nvjpegDecodeBatchedPreAllocate", status)
     }
 
-    /// Which library it is.
-    pub(super) fn found(&self) -> &Found {
-        &self.library.found
-    }
-
-    /// How many engines the device has.
-    pub(super) fn count(&self) -> u32 {
-        self.engines
+    /// Which library it is, and how many engines the device has.
+    pub(super) fn info(&self) -> EngineInfo {
+        let found = &self.library.found;
+        EngineInfo {
+            library: found.name(),
+            path: found.path.clone(),
+            engines: self.engines,
+        }
     }
 
     /// Makes the state one for submissions of so many pictures. The context is current.

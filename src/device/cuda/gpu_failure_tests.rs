@@ -6,6 +6,7 @@ use std::env;
 use super::gpu_tests::context;
 use super::scene::Scene;
 use super::{Context, RowsStage};
+use crate::error;
 
 /// More than the device has, and a device that is not there.
 #[test]
@@ -19,7 +20,7 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
     let said = e.to_string();
     for words in [
         "cuda:0 (",
-        &format!("{all} bytes for batches"),
+        &format!("{} of batches", error::needed(all as u64)),
         "free",
         "lower batch or depth",
     ] {

@@ -60,7 +60,7 @@ pub use context::RawStream;
 pub(crate) use crop_stage::CropStage;
 pub(super) use driver::probe;
 pub(crate) use engine_thread::EngineThread;
-pub(crate) use nvjpeg::engine_library;
+pub(super) use engines::engines;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
 pub(crate) use scene_stage::{Room, SceneStage};

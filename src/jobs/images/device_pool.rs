@@ -21,7 +21,7 @@ use crate::pool::consumer::Pool;
 use crate::pool::filled::Filled;
 
 /// How long a sleep is, while engines are waited for, between two looks at the workers.
-const LOOK: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 pub(crate) struct DevicePool {

@@ -254,8 +254,7 @@ impl OnDevice {
             context,
         };
         if let Some(engines) = &mut this.engines {
-            let info = engines.thread.opened()?;
-            tracing::debug!("{} JPEG engines by {}", info.engines, info.library);
+            engines.thread.opened()?;
         }
         this.at_start = this.used_bytes()?;
         Ok(this)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use featherload::Result;
 
-use super::device::print_times;
+use super::device::{print_engines, print_times};
 use super::failures::{Failure, grouped as by_kind};
 use super::report::BenchReport;
 use crate::output::fields::{Tone, below, field, toned};
@@ -43,6 +43,11 @@ impl BenchReport {
             &format!("{:.0} MiB memory", self.memory_mib),
             &self.memory(),
         )?;
+        if let Some(engines) = self.loader.device.map(|d| d.engines)
+            && engines.pictures > 0
+        {
+            print_engines(&engines, self.samples, self.seconds)?;
+        }
         field("limited by", &self.limited_by.text)?;
         field("CPU", &self.limited_by.processors)?;
         if let Some(faster) = &self.limited_by.faster {

@@ -157,6 +157,7 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
     let mut setup = Setup::new(&args.loader, &args.source)?;
     let said = setup.options();
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, None, None);
+    (said.decode_on, said.engine_share, said.engine_largest) = (None, None, None);
     said.memory_limit = None;
     Ok(setup)
 }
