@@ -87,17 +87,15 @@ impl LoaderBuilder {
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
-        let prepared = Prepared::new(
-            self.source,
-            &Wanted {
-                program: &program,
-                plan: &self.plan,
-                sample_weights: self.sample_weights.as_deref(),
-                limits: self.limits,
-                on_error: self.on_error,
-                forecasts: true,
-            },
-        )?;
+        let wanted = Wanted {
+            program: &program,
+            plan: &self.plan,
+            sample_weights: self.sample_weights.as_deref(),
+            limits: self.limits,
+            on_error: self.on_error,
+            forecasts: true,
+        };
+        let prepared = Prepared::new(self.source, &wanted)?;
         let limit = MemoryLimit::lowest(self.memory_limit);
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
@@ -110,7 +108,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        } = prepared.settle(&wanted, workers, host, self.depth, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
         // Without a readable header something has to be said still.

@@ -63,23 +63,21 @@ impl LoaderBuilder {
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
-        let prepared = Prepared::new(
-            self.source,
-            &Wanted {
-                program: &program,
-                plan: &self.plan,
-                sample_weights: self.sample_weights.as_deref(),
-                limits: self.limits,
-                on_error: self.on_error,
-                forecasts: self.memory_limit.is_some(),
-            },
-        )?;
+        let wanted = Wanted {
+            program: &program,
+            plan: &self.plan,
+            sample_weights: self.sample_weights.as_deref(),
+            limits: self.limits,
+            on_error: self.on_error,
+            forecasts: self.memory_limit.is_some(),
+        };
+        let prepared = Prepared::new(self.source, &wanted)?;
         let Settled {
             memory,
             upload,
             lowered,
             refusal,
-        } = prepared.settle(workers, host, self.depth, uploads.as_ref())?;
+        } = prepared.settle(&wanted, workers, host, self.depth, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
