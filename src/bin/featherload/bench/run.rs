@@ -1,5 +1,6 @@
 //! One pass over the epochs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -226,6 +227,7 @@ fn report(
         shares,
     };
     let failed = counts.failures.len() as u64;
+    let failed_samples: BTreeSet<u64> = counts.failures.iter().map(|f| f.id).collect();
     let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
     let substituted = substituted.count() as u64;
     let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
@@ -247,6 +249,7 @@ fn report(
         device,
         samples: counts.samples,
         failed,
+        failed_samples: failed_samples.len() as u64,
         skipped: failed - substituted,
         substituted,
         repeated: counts.repeated,

@@ -172,7 +172,7 @@ impl Several {
         }
         let failed: u64 = self.runs.iter().map(|r| r.failed).sum();
         if failed > 0 {
-            let of = "samples in all runs (one number of --workers lists them)";
+            let of = "rows in all runs (one number of --workers lists them)";
             field("failures", &format!("{} {of}", output::grouped(failed)))?;
         }
         let digest = self.runs.first().and_then(|r| r.digest.as_ref());
