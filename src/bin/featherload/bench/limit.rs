@@ -43,6 +43,9 @@ pub struct Shares {
     /// Of the run: the consumer waited for a batch.
     #[serde(rename = "consumer_waited_percent")]
     pub consumer_waited: f64,
+    /// Of the run: the consumer mixed batches.
+    #[serde(rename = "mixing_percent")]
+    pub mixing: f64,
     /// Of the run: the device had work.
     #[serde(rename = "device_percent")]
     pub device: f64,
@@ -62,6 +65,7 @@ pub struct Processors {
 pub enum Limit {
     Device,
     SlowRows,
+    Mixing,
     Consumer,
     OtherWork,
     Storage,
@@ -107,6 +111,7 @@ impl Shares {
                 .queued_s
                 .map(|queued| percent(busy - workers.cpu_s - queued, busy)),
             consumer_waited: percent(r.consumer_wait_s, seconds),
+            mixing: percent(r.mix_s, seconds),
             device: r.device.map_or(0.0, |d| percent(d.busy_s(), seconds)),
         }
     }
@@ -151,11 +156,15 @@ impl Limit {
         let could_use = (workers.max(1)).min(processors.usable) as f64;
         let queued = shares.queued.unwrap_or(0.0);
         let largest = shares.stages.first().map_or("decode", |stage| stage.0);
+        // Of the consumer's own time. Without workers it decodes, too.
+        let mixes = shares.mixing > 0.5 * (100.0 - shares.consumer_waited);
         if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
         } else if rests && shares.consumer_waited > 50.0 {
             // Both wait: batches come in order, and slots are full of finished rows.
             Self::SlowRows
+        } else if mixes && (rests || workers == 0) {
+            Self::Mixing
         } else if rests {
             Self::Consumer
         } else if queued > 100.0 * QUEUED && processors.used < RECEIVED * could_use {
@@ -172,6 +181,7 @@ impl Limit {
         match self {
             Self::Device => "the device",
             Self::SlowRows => "rows that wait for slower ones (raise depth)",
+            Self::Mixing => "mixing",
             Self::Consumer => "the consumer",
             Self::OtherWork => "other work on this machine",
             Self::Storage => "storage",
@@ -184,6 +194,7 @@ impl Limit {
         match self {
             Self::SlowRows => "slow images".into(),
             Self::OtherWork => "other work".into(),
+            Self::Mixing => format!("mixing {:.0}%", shares.mixing),
             Self::Stage(_) => match shares.stages.first() {
                 Some((stage, share)) => format!("{stage} {share:.0}%"),
                 None => String::new(),
@@ -200,6 +211,16 @@ impl Limit {
                 "slow images: finished rows wait for them, and workers rest {:.0}% of their time",
                 shares.idle
             ),
+            Self::Mixing => {
+                let rest = match workers {
+                    0 => String::new(),
+                    _ => format!("; workers waited for it {:.0}% of theirs", shares.idle),
+                };
+                format!(
+                    "mixing: {:.0}% of the consumer's time{rest}",
+                    100.0 * shares.mixing / (100.0 - shares.consumer_waited).max(1.0)
+                )
+            }
             Self::Consumer => format!(
                 "the consumer: workers waited for it {:.0}% of their time",
                 shares.idle
@@ -400,6 +421,35 @@ mod tests {
             ..rests(10.0)
         };
         assert_eq!(Limit::of(&device, &cores(1.0, 2), 2), Limit::Device);
+    }
+
+    #[test]
+    fn mixing_is_named_where_it_is_most_of_what_the_consumer_does() {
+        let p = cores(1.0, 2);
+        let mixes = |mixing, idle| Shares {
+            mixing,
+            idle,
+            consumer_waited: 10.0,
+            ..shares(DECODES)
+        };
+        let (most, some) = (mixes(72.0, 45.0), mixes(20.0, 45.0));
+        let limit = Limit::of(&most, &p, 2);
+        assert_eq!((limit, limit.name()), (Limit::Mixing, "mixing"));
+        assert_eq!(
+            limit.text(&most, &p, 2),
+            "mixing: 80% of the consumer's time; workers waited for it 45% of theirs"
+        );
+        assert_eq!(limit.short(&most), "mixing 72%");
+        assert_eq!(Limit::of(&some, &p, 2), Limit::Consumer);
+        // Nobody waits for it.
+        assert_eq!(Limit::of(&mixes(72.0, 5.0), &p, 2).name(), "decode");
+        // Who decodes is who mixes.
+        let alone = Shares {
+            consumer_waited: 0.0,
+            ..mixes(60.0, 0.0)
+        };
+        let text = Limit::of(&alone, &p, 0).text(&alone, &p, 0);
+        assert_eq!(text, "mixing: 60% of the consumer's time");
     }
 
     #[test]
