@@ -18,6 +18,9 @@ const QUEUED: f64 = 0.2;
 /// Of the processors that a run could use: with less, somebody else has them.
 const RECEIVED: f64 = 0.8;
 
+/// Idle processors that one more worker can use.
+const IDLE: f64 = 0.5;
+
 /// Bytes of a JPEG of quality 90 for each pixel of a square with its shorter side: more than
 /// a picture of 16 to 9 takes. A larger file holds a picture that can be made smaller.
 const SMALL_FILE: f64 = 1.0;
@@ -56,6 +59,8 @@ pub struct Shares {
 pub struct Processors {
     pub used: f64,
     pub usable: usize,
+    /// Of these, used by nobody; none where the system does not tell.
+    pub idle: Option<f64>,
     /// By those that decode.
     pub workers_used: f64,
 }
@@ -256,13 +261,9 @@ impl Limit {
         let small = side.map_or(f64::INFINITY, |side| SMALL_FILE * f64::from(side).powi(2));
         if !is_disturbed
             && matches!(this, Self::Stage(_))
-            && facts.workers > 0
-            && facts.workers < processors.usable
+            && let Some(more) = processors.room(facts.workers)
         {
-            return Some(format!(
-                "--workers {}, if the other cores are idle",
-                processors.usable
-            ));
+            return Some(format!("--workers {}", facts.workers + more));
         }
         match this {
             // A smaller picture where the recipe shrinks it anyway.
@@ -311,6 +312,18 @@ fn stages(shares: &Shares, workers: usize) -> String {
 }
 
 impl Processors {
+    /// Whether there is a processor for one more worker; none where nobody knows.
+    pub fn has_idle(&self) -> Option<bool> {
+        self.idle.map(|idle| idle >= IDLE)
+    }
+
+    /// So many more workers have a processor each.
+    fn room(&self, workers: usize) -> Option<usize> {
+        let idle = self.idle.filter(|idle| *idle >= IDLE)?.round() as usize;
+        let left = self.usable.checked_sub(workers).filter(|_| workers > 0)?;
+        (left > 0).then(|| idle.clamp(1, left))
+    }
+
     /// `1.9 of 2 cores used: more workers will not help`.
     pub fn text(&self, limit: Limit, shares: &Shares, workers: usize) -> String {
         let used = format!("{:.1} of {} cores used", self.used, self.usable);
@@ -322,9 +335,13 @@ impl Processors {
                 None => used,
             },
             _ if is_full => format!("{used}: more workers will not help"),
-            Limit::Stage(_) if workers < self.usable => {
-                format!("{used}: more workers help if the others are idle")
-            }
+            Limit::Stage(_) if workers < self.usable => match self.idle {
+                Some(idle) if idle >= IDLE => {
+                    format!("{used}, {idle:.1} idle: more workers will help")
+                }
+                Some(_) => format!("{used}, none idle: more workers will not help"),
+                None => used,
+            },
             _ => used,
         }
     }
@@ -347,6 +364,7 @@ mod tests {
         Processors {
             used,
             usable,
+            idle: Some((usable as f64 - used).max(0.0)),
             workers_used: used,
         }
     }
@@ -424,6 +442,43 @@ mod tests {
     }
 
     #[test]
+    fn more_workers_are_advised_for_idle_cores_alone() {
+        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
+        let with = |idle| Processors {
+            idle,
+            ..cores(2.1, 8)
+        };
+        for (idle, more, said) in [
+            (
+                Some(5.8),
+                Some("--workers 8"),
+                "5.8 idle: more workers will help",
+            ),
+            (
+                Some(2.2),
+                Some("--workers 4"),
+                "2.2 idle: more workers will help",
+            ),
+            (
+                Some(0.6),
+                Some("--workers 3"),
+                "0.6 idle: more workers will help",
+            ),
+            (Some(0.4), None, "none idle: more workers will not help"),
+        ] {
+            let faster = decode.faster(&FACTS, &s, &with(idle));
+            let faster = faster.filter(|faster| faster.starts_with("--workers"));
+            assert_eq!(faster.as_deref(), more, "{idle:?}");
+            let text = with(idle).text(decode, &s, 2);
+            assert_eq!(text, format!("2.1 of 8 cores used, {said}"));
+        }
+        // Nobody knows.
+        assert_eq!(with(None).text(decode, &s, 2), "2.1 of 8 cores used");
+        let faster = decode.faster(&FACTS, &s, &with(None)).unwrap();
+        assert!(faster.starts_with("cache build"), "{faster}");
+    }
+
+    #[test]
     fn mixing_is_named_where_it_is_most_of_what_the_consumer_does() {
         let p = cores(1.0, 2);
         let mixes = |mixing, idle| Shares {
@@ -452,19 +507,21 @@ mod tests {
         assert_eq!(text, "mixing: 60% of the consumer's time");
     }
 
+    const FACTS: Facts = Facts {
+        workers: 2,
+        depth: 3,
+        file_bytes: 90_000.0,
+        side: Some(224),
+        is_shards: false,
+        is_raw: false,
+        has_digest: false,
+        is_f32: false,
+        has_moves_left: false,
+    };
+
     #[test]
     fn what_would_be_faster_follows_from_what_limits() {
-        let facts = Facts {
-            workers: 2,
-            depth: 3,
-            file_bytes: 90_000.0,
-            side: Some(224),
-            is_shards: false,
-            is_raw: false,
-            has_digest: false,
-            is_f32: false,
-            has_moves_left: false,
-        };
+        let facts = FACTS;
         let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
         let two = cores(1.9, 2);
         assert_eq!(
@@ -473,7 +530,7 @@ mod tests {
         );
         assert_eq!(
             decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
-            "--workers 8, if the other cores are idle"
+            "--workers 8"
         );
         // Made smaller already, and wide.
         let wide = Facts {
