@@ -131,6 +131,41 @@ impl LoaderBuilder {
         };
         Ok((forecast, refusal))
     }
+
+    /// The memory of the run with each of these numbers of workers, as
+    /// [`LoaderBuilder::forecast`] has it. Headers are read once for all of them. Only
+    /// [`LoaderBuilder::memory_limit`] makes slots fewer, and nothing is refused for its size.
+    ///
+    /// # Errors
+    /// What `build` would refuse otherwise.
+    pub fn memory_with_workers(self, numbers: &[usize]) -> Result<Vec<MemoryForecast>> {
+        let program = self.program()?;
+        let uploads = self.uploads(&program)?;
+        if let Some(uploads) = &uploads {
+            uploads.check_rows()?;
+        }
+        let wanted = Wanted {
+            program: &program,
+            plan: &self.plan,
+            sample_weights: self.sample_weights.as_deref(),
+            limits: self.limits,
+            on_error: self.on_error,
+            forecasts: true,
+        };
+        let prepared = Prepared::new(self.source, &wanted)?;
+        let limit = self
+            .memory_limit
+            .and_then(|asked| MemoryLimit::lowest(Some(asked)));
+        let of = |workers: &usize| {
+            let workers = u32::try_from(*workers)
+                .map_err(|_| Error::option("workers", format!("{workers} workers are too many")))?;
+            on_device::check(self.device, workers)?;
+            let host = limit.map_or(HostLimit::None, HostLimit::LowersDepth);
+            let settled = prepared.settle(&wanted, workers, host, self.depth, uploads.as_ref())?;
+            Ok(settled.memory)
+        };
+        numbers.iter().map(of).collect()
+    }
 }
 
 impl Loader {
