@@ -137,12 +137,15 @@ impl Error {
 
     /// The same error with advice behind a bad sample's reason; others stay as they are.
     #[must_use]
-    pub fn advise_on_sample(mut self, advice: &str) -> Self {
-        if let Self::Sample { fault, .. } = &mut self {
-            fault.reason.push_str("; ");
-            fault.reason.push_str(advice);
+    pub fn advise_on_sample(self, advice: &str) -> Self {
+        match self {
+            Self::Sample { id, path, fault } => Self::Sample {
+                id,
+                path,
+                fault: fault.advised(advice),
+            },
+            other => other,
         }
-        self
     }
 }
 
@@ -301,6 +304,16 @@ impl SampleFault {
             kind,
             reason: reason.into(),
         }
+    }
+
+    /// The same with advice behind its reason.
+    pub(crate) fn advised(mut self, advice: &str) -> Self {
+        // Some decoders end their sentences.
+        let length = self.reason.trim_end_matches('.').len();
+        self.reason.truncate(length);
+        self.reason.push_str("; ");
+        self.reason.push_str(advice);
+        self
     }
 }
 

@@ -33,6 +33,11 @@ def test_plan_says_what_the_loader_takes(loader: Make, photos: Path) -> None:
         featherload.plan(photos, batchsize=3)
 
 
+def test_a_number_is_a_size_in_bytes(photos: Path) -> None:
+    with pytest.raises(featherload.ConfigError, match="allows 1000 bytes"):
+        featherload.plan(photos, memory_limit=1000)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -146,7 +146,7 @@ def storm_builder(world, dice):
     """a build of a cache is killed, often more than once; then the same command makes it whole"""
     jpeg = ("--resize", "shorter:40", "--encode", "jpeg:85")
     how = dice.choice(((), jpeg, ("--encode", "raw")))
-    words = ["cache", "build", world.pictures, "--labels", "none", "--shard-size", "60000"]
+    words = ["cache", "build", world.pictures, "--labels", "none", "--shard-size", "60000B"]
     words += ["--workers", "2", *how]
     want = world.folder / f"built-{'-'.join(how).replace(':', '') or 'copy'}"
     if not want.exists():

@@ -77,7 +77,7 @@ def storm_full_disk(world, dice):
     small = dice.choice((4, 16, 60, 100, 160, 240))
     script = (
         'b=$1 d=$2 s=$3; mount -t tmpfs -o size="$4"k none "$d" || exit 99; '
-        'build() { "$b" cache build "$s" "$d/c" --labels none --shard-size 60000 --workers 2; }; '
+        'build() { "$b" cache build "$s" "$d/c" --labels none --shard-size 60000B --workers 2; }; '
         'build; first=$?; [ "$first" = 0 ] || [ "$first" = 3 ] || [ "$first" = 2 ] || exit 98; '
         'mount -o remount,size=20m "$d" || exit 99; '
         'build && "$b" cache verify "$d/c" >&2 || exit 97; '

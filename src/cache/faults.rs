@@ -33,6 +33,15 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
     }
 }
 
+/// What a fault says that stops a build at once: how to go on, where the sample can be left
+/// out.
+pub(super) fn stopping(fault: SampleFault, is_lasting: bool) -> SampleFault {
+    match is_lasting {
+        true => fault.advised("use `on_error: skip` to leave such samples out"),
+        false => fault,
+    }
+}
+
 /// What a fault says that stops a build which leaves out others.
 pub(super) fn passing(fault: SampleFault) -> SampleFault {
     let mend = match fault.kind {

@@ -137,7 +137,10 @@ impl Surveyed {
                 ),
             };
             let stopping = match options.on_error {
-                OnBadSample::Stop => Some(fault),
+                OnBadSample::Stop => {
+                    let is_lasting = self.is_lasting(index, id, &fault);
+                    Some(faults::stopping(fault, is_lasting))
+                }
                 OnBadSample::Skip if !self.is_lasting(index, id, &fault) => {
                     Some(faults::passing(fault))
                 }

@@ -145,10 +145,11 @@ impl Writing<'_> {
                 fault,
             })
         };
+        let is_lasting = self.surveyed.is_lasting(self.build.index, id, &fault);
         if self.build.options.on_error == OnBadSample::Stop {
-            return stop(fault);
+            return stop(faults::stopping(fault, is_lasting));
         }
-        if !self.surveyed.is_lasting(self.build.index, id, &fault) {
+        if !is_lasting {
             return stop(faults::passing(fault));
         }
         let path = self.build.index.relative_path(id);

@@ -226,20 +226,12 @@ impl MemoryForecast {
     ) -> Result<(Self, Option<Error>)> {
         let program = SampleProgram::compile(recipe)?;
         let row = program.row_bytes(program.extent.of(picture));
-        let stored = Stored::baseline_jpeg(picture);
-        let [all, some] = stored.mosts(&program, None, &mut Vec::new());
-        let largest = all.bytes().max(some.bytes());
-        let mut kept = all;
-        kept.raise_all(&some);
         let ingredients = Ingredients {
             workers: shape.workers,
             batch: shape.batch,
             slot_bytes: row.saturating_mul(u64::from(shape.batch)),
             row_bytes: Some(row),
-            scratch_bytes: match program.draws() || largest <= KEPT {
-                true => bound(&kept, largest, &kept),
-                false => largest,
-            },
+            scratch_bytes: scratch_of(&program, picture),
             input_bytes: 0,
             page_cache_bytes: 0,
             table_bytes: 0,
@@ -253,10 +245,24 @@ impl MemoryForecast {
         match shape.memory_limit {
             Some(bytes) => {
                 let by = "memory_limit";
-                ingredients.within(MemoryLimit { bytes, by }, depth)
+                let faster = || Some(scratch_of(&program.faster()?, picture));
+                ingredients.within(MemoryLimit { bytes, by }, depth, &faster)
             }
             None => Ok((ingredients.with_depth(depth.most())?, None)),
         }
+    }
+}
+
+/// The most that samples of one size take in a worker, one after the other.
+fn scratch_of(program: &SampleProgram, picture: (u32, u32)) -> u64 {
+    let stored = Stored::baseline_jpeg(picture);
+    let [all, some] = stored.mosts(program, None, &mut Vec::new());
+    let largest = all.bytes().max(some.bytes());
+    let mut kept = all;
+    kept.raise_all(&some);
+    match program.draws() || largest <= KEPT {
+        true => bound(&kept, largest, &kept),
+        false => largest,
     }
 }
 
@@ -389,7 +395,8 @@ impl Ingredients {
     }
 
     /// As many slots as were asked for, or as fit. Where not even one fits, the least that
-    /// was tried, and the refusal: it says what would fit.
+    /// was tried, and the refusal: it says what would fit. `faster`: the scratch of a worker
+    /// under `reorder: fast`; none where that changes nothing.
     ///
     /// # Errors
     /// Numbers of which no ring can be made.
@@ -397,6 +404,7 @@ impl Ingredients {
         &self,
         limit: MemoryLimit,
         depth: Depth,
+        faster: &dyn Fn() -> Option<u64>,
     ) -> Result<(MemoryForecast, Option<Error>)> {
         let (most, least) = (depth.most(), depth.least());
         let mut last = self.with_depth(most)?;
@@ -406,33 +414,41 @@ impl Ingredients {
                 return Ok((last, None));
             }
         }
-        Ok((last, Some(self.refusal(limit, last))))
+        Ok((last, Some(self.refusal(limit, last, faster()))))
     }
 
-    fn refusal(&self, limit: MemoryLimit, last: MemoryForecast) -> Error {
+    fn refusal(&self, limit: MemoryLimit, last: MemoryForecast, faster: Option<u64>) -> Error {
+        let faster = faster.map(|scratch_bytes| Self {
+            scratch_bytes,
+            ..*self
+        });
         let mut fits = Vec::new();
-        if matches!(limit.bytes.checked_sub(last.fixed_bytes), Some(rest) if rest > 0) {
-            let of_batch = |row: u64, batch: u32| Self {
-                batch,
-                slot_bytes: row.saturating_mul(u64::from(batch)),
-                ..*self
-            };
-            let of_workers = |workers: u32| Self { workers, ..*self };
-            let batch = self.row_bytes.and_then(|row| {
-                let fits = |n| of_batch(row, n).fits(limit, last.depth);
-                largest(self.batch, fits)
-            });
-            if let Some(n) = batch {
-                fits.push(format!("batch {n}"));
-            }
-            if let Some(n) = largest(self.workers, |n| of_workers(n).fits(limit, last.depth)) {
-                fits.push(format!("{n} workers"));
-            }
-            if last.depth > 1 && self.fits(limit, 1) {
-                fits.push("depth 1".into());
-            }
+        if let Some(n) = self.largest_batch(limit, last.depth) {
+            fits.push(format!("batch {n}"));
         }
-        let fits = what_would_fit(&fits);
+        let of_workers = |workers| Self { workers, ..*self };
+        if let Some(n) = largest(self.workers, |n| of_workers(n).fits(limit, last.depth)) {
+            fits.push(crew(n));
+        }
+        if last.depth > 1 && self.fits(limit, 1) {
+            fits.push("depth 1".into());
+        }
+        if faster.is_some_and(|faster| faster.fits(limit, last.depth)) {
+            fits.push(FASTER.into());
+        }
+        if fits.is_empty() {
+            let together = self.together(limit, last.depth);
+            let faster = || {
+                let mut all = vec![FASTER.to_owned()];
+                all.append(&mut faster?.together(limit, last.depth)?);
+                Some(all)
+            };
+            fits.extend(together.or_else(faster).map(|all| all_of(&all)));
+        }
+        let fits = match fits.is_empty() && !self.has_room_for_rows(limit) {
+            true => "use a higher limit".to_owned(),
+            false => what_would_fit(&fits),
+        };
         Error::config(format!(
             "the run needs {} with depth {} and {} allows {}: {fits}. The ring takes {}, each of \
              {} workers {}, the rest {}. `featherload plan` shows every stage",
@@ -447,9 +463,69 @@ impl Ingredients {
         ))
     }
 
+    /// Whether rows of no bytes would fit, in one worker without scratch.
+    fn has_room_for_rows(&self, limit: MemoryLimit) -> bool {
+        let least = Self {
+            workers: self.workers.min(1),
+            batch: 1,
+            slot_bytes: 1,
+            scratch_bytes: 0,
+            ..*self
+        };
+        least.fits(limit, 1)
+    }
+
+    /// The largest smaller batch that fits; none where rows differ.
+    fn largest_batch(&self, limit: MemoryLimit, depth: u32) -> Option<u32> {
+        let row = self.row_bytes?;
+        let of_batch = |batch: u32| Self {
+            batch,
+            slot_bytes: row.saturating_mul(u64::from(batch)),
+            ..*self
+        };
+        largest(self.batch, |n| of_batch(n).fits(limit, depth))
+    }
+
+    /// One worker, one slot and a smaller batch, where nothing less fits.
+    fn together(&self, limit: MemoryLimit, depth: u32) -> Option<Vec<String>> {
+        let least = Self {
+            workers: self.workers.min(1),
+            ..*self
+        };
+        let batch = match least.fits(limit, 1) {
+            true => None,
+            false => Some(least.largest_batch(limit, 1)?),
+        };
+        let parts = [
+            batch.map(|n| format!("batch {n}")),
+            (self.workers > 1).then(|| crew(1)),
+            (depth > 1).then(|| "depth 1".to_owned()),
+        ];
+        Some(parts.into_iter().flatten().collect())
+    }
+
     fn fits(&self, limit: MemoryLimit, depth: u32) -> bool {
         self.with_depth(depth)
             .is_ok_and(|m| m.total_bytes <= limit.bytes)
+    }
+}
+
+/// In a refusal: the order of operations that takes less.
+const FASTER: &str = "`reorder: fast` (it changes values)";
+
+/// In a refusal: `a, b and c`.
+fn all_of(parts: &[String]) -> String {
+    match parts {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+/// In a refusal: so many workers.
+pub(crate) fn crew(workers: u32) -> String {
+    match workers {
+        1 => "1 worker".to_owned(),
+        n => format!("{n} workers"),
     }
 }
 

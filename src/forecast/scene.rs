@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::{self, Error, Result};
 use crate::forecast::memory::{
-    CONSUMER, COORDINATOR, DRIVER, LargestSample, MemoryLimit, what_would_fit,
+    CONSUMER, COORDINATOR, DRIVER, LargestSample, MemoryLimit, crew, largest, what_would_fit,
 };
 use crate::forecast::scene_files::{ImageFiles, MaskFiles};
 use crate::pool::ring::{Layout, Shape};
@@ -379,9 +379,8 @@ impl SceneIngredients {
 
     fn refusal(&self, limit: MemoryLimit, memory: &SceneMemory) -> Error {
         let mut fits = Vec::new();
-        if self.workers > 1 && self.fits(1, self.shape.slots, limit) {
-            fits.push("1 worker".to_owned());
-        }
+        let fewer = largest(self.workers, |n| self.fits(n, self.shape.slots, limit));
+        fits.extend(fewer.map(crew));
         // On a device the ring holds no batches.
         let is_ring = self.device.is_none();
         if is_ring && self.shape.slots > 1 && self.fits(self.workers, 1, limit) {
@@ -514,7 +513,8 @@ mod tests {
             let text = refused.to_string();
             let needs = format!("needs {} with", error::needed(least));
             assert!(text.contains(&needs), "{text}");
-            assert_eq!(text.contains("1 worker,"), workers > 1, "{text}");
+            // No more than are needed to make it fit.
+            assert_eq!(text.contains("3 workers,"), workers > 1, "{text}");
             assert!(workers == 0 || text.contains("depth 1"), "{text}");
         }
     }

@@ -105,24 +105,22 @@ impl LoaderBuilder {
         let program = self.program()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let wanted = self.wanted_engines(&program)?;
-        let uploads = self.uploads(&program, wanted)?;
-        let engines = self.outlook(&program, wanted)?;
-        let asked = self.depth_with(wanted);
+        let of_engines = self.wanted_engines(&program)?;
+        let uploads = self.uploads(&program, of_engines)?;
+        let engines = self.outlook(&program, of_engines)?;
+        let asked = self.depth_with(of_engines);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
-        let prepared = Prepared::new(
-            self.source,
-            &Wanted {
-                program: &program,
-                plan: &self.plan,
-                sample_weights: self.sample_weights.as_deref(),
-                limits: self.limits,
-                on_error: self.on_error,
-                forecasts: true,
-            },
-        )?;
+        let wanted = Wanted {
+            program: &program,
+            plan: &self.plan,
+            sample_weights: self.sample_weights.as_deref(),
+            limits: self.limits,
+            on_error: self.on_error,
+            forecasts: true,
+        };
+        let prepared = Prepared::new(self.source, &wanted)?;
         let limit = MemoryLimit::lowest(self.memory_limit);
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
@@ -135,7 +133,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.settle(workers, host, asked, uploads.as_ref())?;
+        } = prepared.settle(&wanted, workers, host, asked, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.worst.as_ref().and_then(|w| w.sample(index));
         // Without a readable header something has to be said still.
@@ -164,6 +162,43 @@ impl LoaderBuilder {
             drawn,
         };
         Ok((forecast, refusal))
+    }
+
+    /// The memory of the run with each of these numbers of workers, as
+    /// [`LoaderBuilder::forecast`] has it. Headers are read once for all of them. Only
+    /// [`LoaderBuilder::memory_limit`] makes slots fewer, and nothing is refused for its size.
+    ///
+    /// # Errors
+    /// What `build` would refuse otherwise.
+    pub fn memory_with_workers(self, numbers: &[usize]) -> Result<Vec<MemoryForecast>> {
+        let program = self.program()?;
+        let engines = self.wanted_engines(&program)?;
+        let uploads = self.uploads(&program, engines)?;
+        let asked = self.depth_with(engines);
+        if let Some(uploads) = &uploads {
+            uploads.check_rows()?;
+        }
+        let wanted = Wanted {
+            program: &program,
+            plan: &self.plan,
+            sample_weights: self.sample_weights.as_deref(),
+            limits: self.limits,
+            on_error: self.on_error,
+            forecasts: true,
+        };
+        let prepared = Prepared::new(self.source, &wanted)?;
+        let limit = self
+            .memory_limit
+            .and_then(|asked| MemoryLimit::lowest(Some(asked)));
+        let of = |workers: &usize| {
+            let workers = u32::try_from(*workers)
+                .map_err(|_| Error::option("workers", format!("{workers} workers are too many")))?;
+            on_device::check(self.device, workers)?;
+            let host = limit.map_or(HostLimit::None, HostLimit::LowersDepth);
+            let settled = prepared.settle(&wanted, workers, host, asked, uploads.as_ref())?;
+            Ok(settled.memory)
+        };
+        numbers.iter().map(of).collect()
     }
 }
 

@@ -101,11 +101,7 @@ impl Prepared {
         let plan = Plan::with_table(index.len(), options.clone(), table)?;
         let mut worst = None;
         if wanted.forecasts {
-            let rows = options
-                .multi_scale
-                .as_ref()
-                .map_or(Vec::new(), |m| m.sizes.clone());
-            let (most, all) = Worst::of(&index, program, &limits, &rows)?;
+            let (most, all) = Worst::of(&index, program, &limits, sizes_of_batches(options))?;
             worst = Some(most);
             sizes = Some(all);
         }
@@ -140,6 +136,7 @@ impl Prepared {
     /// Numbers of which no ring can be made.
     pub(super) fn settle(
         &self,
+        wanted: &Wanted<'_>,
         workers: u32,
         host: HostLimit,
         asked: Depth,
@@ -168,11 +165,18 @@ impl Prepared {
                 .map(|bytes| is_lowered(asked, depth.most(), "gpu_memory_limit", bytes))
                 .unwrap_or_default();
         }
+        // With a device `reorder: fast` may change what workers hand over.
+        let faster = || match uploads {
+            Some(_) => None,
+            None => self.scratch_if_faster(wanted),
+        };
         let (mut memory, refusal) = match host {
             HostLimit::None => (ingredients.with_depth(depth.most())?, None),
-            HostLimit::Refuses(limit) => ingredients.within(limit, Depth::Exactly(depth.most()))?,
+            HostLimit::Refuses(limit) => {
+                ingredients.within(limit, Depth::Exactly(depth.most()), &faster)?
+            }
             HostLimit::LowersDepth(limit) => {
-                let (memory, refusal) = ingredients.within(limit, depth)?;
+                let (memory, refusal) = ingredients.within(limit, depth, &faster)?;
                 if memory.depth < depth.most() {
                     lowered = is_lowered(asked, memory.depth, limit.by, limit.bytes);
                 }
@@ -193,6 +197,16 @@ impl Prepared {
             lowered: lowered.filter(|_| refusal.is_none()),
             refusal,
         })
+    }
+
+    /// What a worker needs under `reorder: fast`, where that is another order. Reads all headers
+    /// once more: for a run that is refused.
+    fn scratch_if_faster(&self, wanted: &Wanted<'_>) -> Option<u64> {
+        self.worst.as_ref()?;
+        let program = wanted.program.faster()?;
+        let sizes = sizes_of_batches(self.plan.options());
+        let (worst, _) = Worst::of(&self.index, &program, &wanted.limits, sizes).ok()?;
+        Some(worst.scratch_bytes())
     }
 
     fn ingredients(&self, workers: u32) -> Ingredients {
@@ -220,6 +234,11 @@ impl Prepared {
             device: None,
         }
     }
+}
+
+/// Sizes of rows that batches set; none = the recipe's alone.
+fn sizes_of_batches(options: &PlanOptions) -> &[(u32, u32)] {
+    options.multi_scale.as_ref().map_or(&[], |m| &m.sizes)
 }
 
 /// The line for slots that a limit made fewer.

@@ -50,16 +50,16 @@ impl LoaderBuilder {
         CpuLevel::detect()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let wanted = self.wanted_engines(&program)?;
-        let uploads = self.uploads(&program, wanted)?;
-        let asked = self.depth_with(wanted);
+        let of_engines = self.wanted_engines(&program)?;
+        let uploads = self.uploads(&program, of_engines)?;
+        let asked = self.depth_with(of_engines);
         if let Some(uploads) = &uploads {
             uploads.check(asked)?;
         }
         let hold_timeout = self.crew.hold_timeout;
         let crew = self.crew.launch(KINDS)?;
         // Behind the coordinator, beside all that follows: it takes longer than that.
-        let opening = match (&uploads, self.device, wanted) {
+        let opening = match (&uploads, self.device, of_engines) {
             (Some(uploads), Device::Cuda(ordinal), Some(wanted)) => {
                 let thread = uploads.start_engines(ordinal)?;
                 thread.map(|thread| Opening::new(wanted, thread))
@@ -70,23 +70,21 @@ impl LoaderBuilder {
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
-        let prepared = Prepared::new(
-            self.source,
-            &Wanted {
-                program: &program,
-                plan: &self.plan,
-                sample_weights: self.sample_weights.as_deref(),
-                limits: self.limits,
-                on_error: self.on_error,
-                forecasts: self.memory_limit.is_some(),
-            },
-        )?;
+        let wanted = Wanted {
+            program: &program,
+            plan: &self.plan,
+            sample_weights: self.sample_weights.as_deref(),
+            limits: self.limits,
+            on_error: self.on_error,
+            forecasts: self.memory_limit.is_some(),
+        };
+        let prepared = Prepared::new(self.source, &wanted)?;
         let Settled {
             memory,
             upload,
             lowered,
             refusal,
-        } = prepared.settle(workers, host, asked, uploads.as_ref())?;
+        } = prepared.settle(&wanted, workers, host, asked, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }

@@ -7,7 +7,7 @@
 //!
 //! - `processes`: one process, from /proc;
 //! - `tree`: a pool's processes, sampled, and their medians;
-//! - `system`: what the system gives to a run;
+//! - `system`: what the system gives to a run; `idle`: what nobody used of its processors;
 //! - `page_cache`: cached files, which belong to no process;
 //! - `statistics`: median, slope, growth;
 //! - `loaded`: images that are held before a fork, for comparison;
@@ -15,6 +15,7 @@
 
 #[cfg(feature = "codecs")]
 pub mod ceiling;
+mod idle;
 #[cfg(feature = "codecs")]
 mod loaded;
 mod page_cache;
@@ -23,6 +24,7 @@ pub mod statistics;
 pub mod system;
 mod tree;
 
+pub use idle::CpuClocks;
 #[cfg(feature = "codecs")]
 pub use loaded::LoadedImages;
 pub use page_cache::PageCache;

@@ -87,9 +87,16 @@ fn the_lines_say_what_the_object_says() {
     let text = stdout(&out);
     let lines: Vec<&str> = text.lines().collect();
     let findings = report["findings"].as_array().unwrap();
-    assert_eq!(lines.len(), findings.len() + 1, "{text}");
-    for (line, found) in lines.iter().zip(findings) {
-        for key in ["name", "verdict", "meaning"] {
+    let begins = lines.iter().filter(|line| !line.starts_with(' ')).count();
+    assert_eq!(begins, findings.len() + 1, "{text}");
+    // Each finding on one line again.
+    let joined = text.replace(&format!("\n{:32}", ""), " ");
+    for (line, found) in joined.lines().zip(findings) {
+        assert!(
+            line.starts_with(found["verdict"].as_str().unwrap()),
+            "{line}"
+        );
+        for key in ["name", "meaning"] {
             let said = found[key].as_str().unwrap();
             // Memory and times change between the two.
             assert!(
@@ -97,6 +104,11 @@ fn the_lines_say_what_the_object_says() {
                 "{line}"
             );
         }
+    }
+    for line in &lines {
+        // A path has no blank to break at.
+        let has_path = line.contains('/');
+        assert!(has_path || line.chars().count() <= 80, "{line}");
     }
     assert_eq!(
         lines[lines.len() - 1],

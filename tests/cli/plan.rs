@@ -1,5 +1,6 @@
 //! What `plan` says of a recipe and of a run, and that a run keeps to it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use featherload::recipe::RecipeFormat;
 use featherload::{Recipe, error};
 use serde_json::Value;
 
-use crate::common::command::{featherload, object, refusal, refusal_of_plan, stderr};
+use crate::common::command::{code, featherload, object, refusal, refusal_of_plan, stderr};
 
 /// What the command writes to stdout; it must end with 0.
 #[track_caller]
@@ -504,10 +505,8 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
         };
         assert!(of(batch) < least && of(batch + 1) >= least, "{batch}");
         let said = refused_plan(&[&plan[..], &["--memory-limit", "1M"]].concat());
-        assert!(
-            said.contains("a recipe with smaller rows, or a higher limit"),
-            "{said}"
-        );
+        // The processes alone take more.
+        assert!(said.contains("1 MiB: use a higher limit. The"), "{said}");
     }
 }
 
@@ -626,4 +625,78 @@ fn exact_moves_change_no_bit_of_a_stream() {
         let changes = moves(&p["outline"]["moves"]).iter().any(|m| !m.2);
         assert_eq!(fast != want, changes, "{recipe}: {p}");
     }
+}
+
+/// What a refusal names after "use", each as flags.
+fn named_by(refusal: &str) -> Vec<Vec<String>> {
+    let (_, named) = refusal.split_once(": use ").unwrap();
+    let Some((named, _)) = named.split_once("or a higher limit") else {
+        assert!(named.starts_with("a higher limit. "), "{refusal}");
+        return Vec::new();
+    };
+    let named = named.trim_end_matches([',', ' ']).split(", or ");
+    let flags = |name: &str| {
+        let words: Vec<&str> = name.split(' ').collect();
+        match words[..] {
+            [option @ ("batch" | "depth"), number] => vec![format!("--{option}"), number.into()],
+            [number, "worker" | "workers"] => vec!["--workers".into(), number.into()],
+            ["`--reorder", "fast`", ..] => vec!["--reorder".into(), "fast".into()],
+            _ => panic!("{name}: {refusal}"),
+        }
+    };
+    named
+        .filter(|all| *all != "a recipe with smaller rows")
+        .map(|all| {
+            let all = all.replace(" and ", ", ");
+            all.split(", ").flat_map(flags).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_refusal_names_all_that_fits_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let recipe = dir.path().join("late.yaml");
+    // In this order a worker holds the whole picture, in floats.
+    let ops = "featherload: 1\nops:\n  - color_jitter: {brightness: 0.4, hue: 0.1}\n  \
+               - resize: {size: [224, 224]}\n";
+    fs::write(&recipe, ops).unwrap();
+    let recipe = recipe.to_str().unwrap();
+    let plan = ["plan", "--picture", "3000x4000", "--recipe", recipe];
+    let with = |more: &[&str]| {
+        let mut args = [&plan[..], more].concat();
+        for (flag, value) in [("--workers", "4"), ("--batch", "32")] {
+            if !more.contains(&flag) {
+                args.extend([flag, value]);
+            }
+        }
+        featherload(&args)
+    };
+    let (mut seen, mut together) = (BTreeSet::new(), 0);
+    for mib in [9, 12, 20, 30, 34, 60, 70, 150, 172, 180, 200] {
+        let limit = format!("{mib}M");
+        let out = with(&["--memory-limit", &limit]);
+        if code(&out) == 0 {
+            continue;
+        }
+        let said = stderr(&out);
+        let named = named_by(&said);
+        for flags in &named {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            let fits = with(&[&["--memory-limit", &limit], &flags[..]].concat());
+            assert_eq!(code(&fits), 0, "{flags:?} of {said}");
+            seen.insert(flags[0].to_owned());
+            together += usize::from(flags.len() > 2);
+        }
+        for (flag, value) in [("--workers", "1"), ("--batch", "1"), ("--reorder", "fast")] {
+            let fits = code(&with(&["--memory-limit", &limit, flag, value])) == 0;
+            let is_named = named
+                .iter()
+                .any(|flags| flags.len() == 2 && flags[0] == flag);
+            assert_eq!(is_named, fits, "{flag} {value}: {said}");
+        }
+    }
+    let all = ["--batch", "--reorder", "--workers"].map(str::to_owned);
+    assert!(seen.is_superset(&BTreeSet::from(all)), "{seen:?}");
+    assert!(together > 0);
 }

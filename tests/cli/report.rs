@@ -172,6 +172,19 @@ fn failures_are_grouped_with_five_examples_and_a_file_has_all() {
         text.contains("and 3 more: --failures FILE lists all"),
         "{text}"
     );
+    // `index` counts by headers alone, and both say what they count.
+    assert!(text.contains("`index` reads headers"), "{text}");
+    let by_headers = stdout(&featherload(&["index", dir.path().to_str().unwrap()]));
+    assert!(
+        by_headers.contains("unreadable 8 of 16 by their headers"),
+        "{by_headers}"
+    );
+    // A sample fails once an epoch.
+    let twice = bench(dir.path(), &[&skip[..], &["--epochs", "2"]].concat());
+    assert!(
+        twice.contains("  16 of 32 rows, of 8 samples; rows masked"),
+        "{twice}"
+    );
     // Images a second are those of good samples.
     let out = object(
         &command(

@@ -205,7 +205,7 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
         "classes    smallest none (0), largest many (9)",
         "1 JPEG, 1 PNG",
         "smallest 1 x 1 (many/e.png), largest 200 x 300 (many/c.png)",
-        "unreadable 5 of 11: a run stops at the first. Use --on-error skip",
+        "unreadable 5 of 11 by their headers: a run stops at the first. Use --on-error skip",
         "--on-error substitute",
         "only headers were read",
         "g.jpg: unsupported: ",

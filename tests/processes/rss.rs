@@ -232,6 +232,82 @@ fn shards_that_workers_map_are_input_and_no_part_of_the_rest() {
     assert!((own(row) + input + pss - number(row, "pss_total_bytes")).abs() < 1.0);
 }
 
+/// What `plan` says of the same run.
+fn planned(source: &Path, workers: &str) -> f64 {
+    let source = source.to_str().unwrap();
+    let args = [
+        "plan",
+        source,
+        "--batch",
+        "8",
+        "--workers",
+        workers,
+        "--json",
+    ];
+    let out = command(&args).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let plan: Value = serde_json::from_slice(&out.stdout).unwrap();
+    number(&plan["memory"], "total_bytes")
+}
+
+#[test]
+fn the_plan_stands_beside_what_was_measured_and_the_last_line_compares_them() {
+    let dir = data(2, 24);
+    let args = ["--workers", "0,1,2", "--seconds", "0.5"];
+    let r = report(dir.path(), &args, 0);
+    let mut above = false;
+    for row in list(&r, "rows") {
+        let plan = planned(dir.path(), &row["workers"].to_string());
+        assert_eq!(number(row, "planned_bytes"), plan);
+        // No shards, so that all of it counts.
+        let measured = number(row, "measured_bytes");
+        assert_eq!(measured, number(row, "memory_bytes"));
+        // An executable that is not optimised is larger than the plan's.
+        assert!(measured < plan + 8.0 * MIB, "{row}");
+        above |= measured > plan;
+    }
+    let verdict = r["verdict"].as_str().unwrap();
+    assert_eq!(verdict.starts_with("ABOVE the plan by "), above, "{r}");
+    assert_eq!(verdict.starts_with("within the plan; "), !above, "{r}");
+
+    let out = run(dir.path(), &args);
+    // Whether it holds is no check that somebody asked for.
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let (_, last) = text.rsplit_once("\nverdict    ").unwrap();
+    assert!(last.contains("the plan"), "{text}");
+    let tenth = |bytes: f64| format!("{:.1}", (bytes / MIB * 10.0).ceil() / 10.0);
+    for workers in ["0", "1", "2"] {
+        let plan = tenth(planned(dir.path(), workers));
+        let mut lines = text.lines().map(|line| line.split_whitespace());
+        let found = lines
+            .any(|mut words| words.next() == Some(workers) && words.next() == Some(plan.as_str()));
+        assert!(found, "{workers}: {plan} in\n{text}");
+    }
+}
+
+#[test]
+fn all_lines_have_80_columns() {
+    let dir = data(2, 48);
+    let args = [
+        "--workers",
+        "1,3",
+        "--epochs",
+        "10",
+        "--max-slope-mib=-1000",
+    ];
+    let out = run(dir.path(), &args);
+    assert_eq!(out.status.code(), Some(1), "{}", stderr(&out));
+    let text = String::from_utf8(out.stdout).unwrap();
+    for words in ["worker (of 3)", "growth", "FAILED", "pinned", "verdict"] {
+        assert!(text.contains(words), "{words} is not in\n{text}");
+    }
+    // The folder has a name without a blank.
+    for line in text.lines().skip(1) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
 #[test]
 fn only_the_ring_is_taken_off_and_what_nobody_maps_of_it_is_told() {
     // One picture an epoch uses one row of the eight in each slot.

@@ -20,6 +20,9 @@ _Path = str | os.PathLike[str]
 # Keywords whose flag has another name.
 _FLAGS = {"batch_size": "batch", "num_workers": "workers"}
 
+# Sizes: a number is one of bytes, where a command line asks for the unit.
+_SIZES = {"memory_limit", "gpu_memory_limit", "shard_size"}
+
 
 def _flags(options: dict[str, Any]) -> list[str]:
     """Keywords of ``Loader`` as flags; None and False are left out."""
@@ -31,7 +34,8 @@ def _flags(options: dict[str, Any]) -> list[str]:
             # True is the default, and False was left out above.
             continue
         flag = "--" + _FLAGS.get(name, name).replace("_", "-")
-        flags += [flag] if value is True else [flag, str(value)]
+        unit = "B" if name in _SIZES and not isinstance(value, str) else ""
+        flags += [flag] if value is True else [flag, f"{value}{unit}"]
     return flags
 
 

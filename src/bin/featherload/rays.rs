@@ -92,7 +92,7 @@ pub struct RaysArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     gpu_memory_limit: Option<u64>,
 
-    /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
+    /// Most memory that all processes may take together, such as 2G or 1500M.
     /// Images that do not fit are kept in a file.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<u64>,

@@ -46,7 +46,7 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
 
-    /// Most memory of all processes together: 2G, 1500M or bytes.
+    /// Most memory of all processes together: 2G or 1500M.
     ///
     /// Headers are read first; the run gets fewer slots, or is refused.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -92,7 +92,7 @@ pub struct LoaderArgs {
     pub upload: Way,
 
     /// Most memory of the device that the run may take, its context apart, such as
-    /// 256M or bytes. The run gets fewer slots, or is refused.
+    /// 256M. The run gets fewer slots, or is refused.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub gpu_memory_limit: Option<u64>,
 
@@ -114,7 +114,7 @@ pub struct LoaderArgs {
     /// The largest picture that engines decode [1024x1024].
     ///
     /// They take 224 bytes of the device for each of its pixels. Workers decode larger ones.
-    #[arg(long, value_name = "WxH", value_parser = parse_size)]
+    #[arg(long, value_name = "WxH", value_parser = parse_sides)]
     pub engine_largest: Option<(u32, u32)>,
 
     /// Of order and random parameters [0].
@@ -380,10 +380,32 @@ fn dtypes() -> impl TypedValueParser<Value = Dtype> {
     PossibleValuesParser::new(Dtype::ALL.map(Dtype::name)).try_map(|name| name.parse::<Dtype>())
 }
 
-/// Bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
+/// What a run may take: bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
 pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, written) = text.split_at(digits.unwrap_or(text.len()));
+    parse_size(text, |number, [large, small]| {
+        let unit = if number == "1" { "byte" } else { "bytes" };
+        format!("{number} {unit} cannot hold a run: write {number}{large} or {number}{small}")
+    })
+}
+
+/// What a shard may take. A few bytes are a size too, where somebody says that they are bytes.
+pub fn parse_shard_bytes(text: &str) -> std::result::Result<u64, String> {
+    parse_size(text, |number, [large, small]| {
+        format!("write {number}{large} or {number}{small}, or {number}B where bytes are meant")
+    })
+}
+
+/// Below this a number without a unit lacks one.
+const LEAST_WITHOUT_UNIT: u64 = 1 << 20;
+
+/// `forgotten`: the answer to a number whose unit was forgotten, from the number and two units
+/// that may be meant.
+fn parse_size(
+    text: &str,
+    forgotten: impl Fn(&str, [char; 2]) -> String,
+) -> std::result::Result<u64, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (digits, written) = text.split_at(end.unwrap_or(text.len()));
     let shift = match written.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kib" => 10,
@@ -395,25 +417,30 @@ pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
             return Err(match short {
                 // Whether 10^9 or 2^30 is meant, nobody can tell.
                 Some(short) if unit == format!("{short}b") => format!(
-                    "write {number}{} (K, M, G and T are of 1,024)",
+                    "write {digits}{} (K, M, G and T are of 1,024)",
                     short.to_ascii_uppercase()
                 ),
                 _ => format!("'{written}' is not a unit: use K, M, G or T, such as 2G"),
             });
         }
     };
-    let number: f64 = number
+    let number: f64 = digits
         .parse()
         .map_err(|_| "use a size, such as 2G".to_owned())?;
     let bytes = number * (1u64 << shift) as f64;
     if !(1.0..=(1u64 << 60) as f64).contains(&bytes) {
         return Err("use 1 byte to 1048576T".to_owned());
     }
-    Ok(bytes as u64)
+    let bytes = bytes as u64;
+    if written.trim().is_empty() && bytes < LEAST_WITHOUT_UNIT {
+        let units = if bytes < 1024 { ['G', 'M'] } else { ['M', 'K'] };
+        return Err(forgotten(digits, units));
+    }
+    Ok(bytes)
 }
 
 /// Width and height, as in 1024x768.
-fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {
+fn parse_sides(text: &str) -> std::result::Result<(u32, u32), String> {
     let (width, height) = text
         .split_once('x')
         .ok_or("use WIDTHxHEIGHT, such as 1024x1024")?;
@@ -443,7 +470,9 @@ mod tests {
     fn sizes_are_read_and_what_is_none_is_answered() {
         assert_eq!(parse_bytes("2G"), Ok(2 << 30));
         assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
-        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("1048576"), Ok(1 << 20));
+        assert_eq!(parse_bytes("4096 B"), Ok(4096));
+        assert_eq!(parse_bytes("0.5K"), Ok(512));
         for (text, said) in [
             ("2GB", "write 2G (K, M, G and T are of 1,024)"),
             ("500mb", "write 500M (K, M, G and T are of 1,024)"),
@@ -453,6 +482,25 @@ mod tests {
             ("0", "use 1 byte to 1048576T"),
         ] {
             assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
+            assert_eq!(parse_shard_bytes(text), Err(said.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_small_number_without_a_unit_lacks_one() {
+        for (text, said) in [
+            ("2", "2 bytes cannot hold a run: write 2G or 2M"),
+            ("1", "1 byte cannot hold a run: write 1G or 1M"),
+            ("1.5", "1.5 bytes cannot hold a run: write 1.5G or 1.5M"),
+            (
+                "1048575",
+                "1048575 bytes cannot hold a run: write 1048575M or 1048575K",
+            ),
+        ] {
+            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
+        }
+        let said = "write 256G or 256M, or 256B where bytes are meant";
+        assert_eq!(parse_shard_bytes("256"), Err(said.to_owned()));
+        assert_eq!(parse_shard_bytes("256b"), Ok(256));
     }
 }

@@ -32,6 +32,7 @@ fn with_bad_pictures() -> (tempfile::TempDir, [&'static str; 3]) {
 fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
     let (src, bad) = with_bad_pictures();
     let dst = tempfile::tempdir().unwrap();
+    let mut gone = Vec::new();
     for workers in [0, 2] {
         let to = dst.path().join(format!("stop-{workers}"));
         let e = built(src.path(), &to, jpeg(90))
@@ -42,6 +43,24 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
             panic!("{e:?}");
         };
         assert!(path.ends_with(bad[0]), "{e}");
+        let advice = "; use `on_error: skip` to leave such samples out";
+        assert!(e.to_string().ends_with(advice), "{e}");
+        // The next one that stops it has a header, and is found as it is decoded.
+        for name in &bad[..2] {
+            let held = fs::read(src.path().join(name)).unwrap();
+            fs::remove_file(src.path().join(name)).unwrap();
+            gone.push((name, held));
+        }
+        let to = dst.path().join(format!("decoded-{workers}"));
+        let e = built(src.path(), &to, jpeg(90))
+            .workers(workers)
+            .build()
+            .unwrap_err();
+        assert!(e.path().unwrap().ends_with(bad[2]), "{e}");
+        assert!(e.to_string().ends_with(advice), "{e}");
+        for (name, held) in gone.drain(..) {
+            fs::write(src.path().join(name), held).unwrap();
+        }
     }
     let skip = |options| BuildOptions {
         on_error: OnBadSample::Skip,

@@ -66,6 +66,8 @@ fn the_command_says_what_changed_and_exits_with_2() {
         ["--encode", "jpg"],
         ["--resize", "256"],
         ["--shard-size", "0"],
+        // Its unit was forgotten.
+        ["--shard-size", "256"],
     ] {
         let output = Command::new(FEATHERLOAD)
             .args(["cache", "build", "a", "b"])

@@ -157,7 +157,7 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
             "--encode",
             "jpeg:95",
             "--shard-size",
-            "120000",
+            "120000B",
             "--workers",
             "2",
         ])

@@ -18,6 +18,9 @@ const QUEUED: f64 = 0.2;
 /// Of the processors that a run could use: with less, somebody else has them.
 const RECEIVED: f64 = 0.8;
 
+/// Idle processors that one more worker can use.
+const IDLE: f64 = 0.5;
+
 /// Bytes of a JPEG of quality 90 for each pixel of a square with its shorter side: more than
 /// a picture of 16 to 9 takes. A larger file holds a picture that can be made smaller.
 const SMALL_FILE: f64 = 1.0;
@@ -43,6 +46,9 @@ pub struct Shares {
     /// Of the run: the consumer waited for a batch.
     #[serde(rename = "consumer_waited_percent")]
     pub consumer_waited: f64,
+    /// Of the run: the consumer mixed batches.
+    #[serde(rename = "mixing_percent")]
+    pub mixing: f64,
     /// Of the run: the device had work.
     #[serde(rename = "device_percent")]
     pub device: f64,
@@ -53,6 +59,8 @@ pub struct Shares {
 pub struct Processors {
     pub used: f64,
     pub usable: usize,
+    /// Of these, used by nobody; none where the system does not tell.
+    pub idle: Option<f64>,
     /// By those that decode.
     pub workers_used: f64,
 }
@@ -62,6 +70,7 @@ pub struct Processors {
 pub enum Limit {
     Device,
     SlowRows,
+    Mixing,
     Consumer,
     OtherWork,
     Storage,
@@ -107,6 +116,7 @@ impl Shares {
                 .queued_s
                 .map(|queued| percent(busy - workers.cpu_s - queued, busy)),
             consumer_waited: percent(r.consumer_wait_s, seconds),
+            mixing: percent(r.mix_s, seconds),
             device: r.device.map_or(0.0, |d| percent(d.busy_s(), seconds)),
         }
     }
@@ -151,11 +161,15 @@ impl Limit {
         let could_use = (workers.max(1)).min(processors.usable) as f64;
         let queued = shares.queued.unwrap_or(0.0);
         let largest = shares.stages.first().map_or("decode", |stage| stage.0);
+        // Of the consumer's own time. Without workers it decodes, too.
+        let mixes = shares.mixing > 0.5 * (100.0 - shares.consumer_waited);
         if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
         } else if rests && shares.consumer_waited > 50.0 {
             // Both wait: batches come in order, and slots are full of finished rows.
             Self::SlowRows
+        } else if mixes && (rests || workers == 0) {
+            Self::Mixing
         } else if rests {
             Self::Consumer
         } else if queued > 100.0 * QUEUED && processors.used < RECEIVED * could_use {
@@ -172,6 +186,7 @@ impl Limit {
         match self {
             Self::Device => "the device",
             Self::SlowRows => "rows that wait for slower ones (raise depth)",
+            Self::Mixing => "mixing",
             Self::Consumer => "the consumer",
             Self::OtherWork => "other work on this machine",
             Self::Storage => "storage",
@@ -184,6 +199,7 @@ impl Limit {
         match self {
             Self::SlowRows => "slow images".into(),
             Self::OtherWork => "other work".into(),
+            Self::Mixing => format!("mixing {:.0}%", shares.mixing),
             Self::Stage(_) => match shares.stages.first() {
                 Some((stage, share)) => format!("{stage} {share:.0}%"),
                 None => String::new(),
@@ -200,6 +216,16 @@ impl Limit {
                 "slow images: finished rows wait for them, and workers rest {:.0}% of their time",
                 shares.idle
             ),
+            Self::Mixing => {
+                let rest = match workers {
+                    0 => String::new(),
+                    _ => format!("; workers waited for it {:.0}% of theirs", shares.idle),
+                };
+                format!(
+                    "mixing: {:.0}% of the consumer's time{rest}",
+                    100.0 * shares.mixing / (100.0 - shares.consumer_waited).max(1.0)
+                )
+            }
             Self::Consumer => format!(
                 "the consumer: workers waited for it {:.0}% of their time",
                 shares.idle
@@ -235,13 +261,9 @@ impl Limit {
         let small = side.map_or(f64::INFINITY, |side| SMALL_FILE * f64::from(side).powi(2));
         if !is_disturbed
             && matches!(this, Self::Stage(_))
-            && facts.workers > 0
-            && facts.workers < processors.usable
+            && let Some(more) = processors.room(facts.workers)
         {
-            return Some(format!(
-                "--workers {}, if the other cores are idle",
-                processors.usable
-            ));
+            return Some(format!("--workers {}", facts.workers + more));
         }
         match this {
             // A smaller picture where the recipe shrinks it anyway.
@@ -290,6 +312,18 @@ fn stages(shares: &Shares, workers: usize) -> String {
 }
 
 impl Processors {
+    /// Whether there is a processor for one more worker; none where nobody knows.
+    pub fn has_idle(&self) -> Option<bool> {
+        self.idle.map(|idle| idle >= IDLE)
+    }
+
+    /// So many more workers have a processor each.
+    fn room(&self, workers: usize) -> Option<usize> {
+        let idle = self.idle.filter(|idle| *idle >= IDLE)?.round() as usize;
+        let left = self.usable.checked_sub(workers).filter(|_| workers > 0)?;
+        (left > 0).then(|| idle.clamp(1, left))
+    }
+
     /// `1.9 of 2 cores used: more workers will not help`.
     pub fn text(&self, limit: Limit, shares: &Shares, workers: usize) -> String {
         let used = format!("{:.1} of {} cores used", self.used, self.usable);
@@ -301,9 +335,13 @@ impl Processors {
                 None => used,
             },
             _ if is_full => format!("{used}: more workers will not help"),
-            Limit::Stage(_) if workers < self.usable => {
-                format!("{used}: more workers help if the others are idle")
-            }
+            Limit::Stage(_) if workers < self.usable => match self.idle {
+                Some(idle) if idle >= IDLE => {
+                    format!("{used}, {idle:.1} idle: more workers will help")
+                }
+                Some(_) => format!("{used}, none idle: more workers will not help"),
+                None => used,
+            },
             _ => used,
         }
     }
@@ -326,6 +364,7 @@ mod tests {
         Processors {
             used,
             usable,
+            idle: Some((usable as f64 - used).max(0.0)),
             workers_used: used,
         }
     }
@@ -403,18 +442,86 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_faster_follows_from_what_limits() {
-        let facts = Facts {
-            workers: 2,
-            depth: 3,
-            file_bytes: 90_000.0,
-            side: Some(224),
-            is_shards: false,
-            is_raw: false,
-            has_digest: false,
-            is_f32: false,
-            has_moves_left: false,
+    fn more_workers_are_advised_for_idle_cores_alone() {
+        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
+        let with = |idle| Processors {
+            idle,
+            ..cores(2.1, 8)
         };
+        for (idle, more, said) in [
+            (
+                Some(5.8),
+                Some("--workers 8"),
+                "5.8 idle: more workers will help",
+            ),
+            (
+                Some(2.2),
+                Some("--workers 4"),
+                "2.2 idle: more workers will help",
+            ),
+            (
+                Some(0.6),
+                Some("--workers 3"),
+                "0.6 idle: more workers will help",
+            ),
+            (Some(0.4), None, "none idle: more workers will not help"),
+        ] {
+            let faster = decode.faster(&FACTS, &s, &with(idle));
+            let faster = faster.filter(|faster| faster.starts_with("--workers"));
+            assert_eq!(faster.as_deref(), more, "{idle:?}");
+            let text = with(idle).text(decode, &s, 2);
+            assert_eq!(text, format!("2.1 of 8 cores used, {said}"));
+        }
+        // Nobody knows.
+        assert_eq!(with(None).text(decode, &s, 2), "2.1 of 8 cores used");
+        let faster = decode.faster(&FACTS, &s, &with(None)).unwrap();
+        assert!(faster.starts_with("cache build"), "{faster}");
+    }
+
+    #[test]
+    fn mixing_is_named_where_it_is_most_of_what_the_consumer_does() {
+        let p = cores(1.0, 2);
+        let mixes = |mixing, idle| Shares {
+            mixing,
+            idle,
+            consumer_waited: 10.0,
+            ..shares(DECODES)
+        };
+        let (most, some) = (mixes(72.0, 45.0), mixes(20.0, 45.0));
+        let limit = Limit::of(&most, &p, 2);
+        assert_eq!((limit, limit.name()), (Limit::Mixing, "mixing"));
+        assert_eq!(
+            limit.text(&most, &p, 2),
+            "mixing: 80% of the consumer's time; workers waited for it 45% of theirs"
+        );
+        assert_eq!(limit.short(&most), "mixing 72%");
+        assert_eq!(Limit::of(&some, &p, 2), Limit::Consumer);
+        // Nobody waits for it.
+        assert_eq!(Limit::of(&mixes(72.0, 5.0), &p, 2).name(), "decode");
+        // Who decodes is who mixes.
+        let alone = Shares {
+            consumer_waited: 0.0,
+            ..mixes(60.0, 0.0)
+        };
+        let text = Limit::of(&alone, &p, 0).text(&alone, &p, 0);
+        assert_eq!(text, "mixing: 60% of the consumer's time");
+    }
+
+    const FACTS: Facts = Facts {
+        workers: 2,
+        depth: 3,
+        file_bytes: 90_000.0,
+        side: Some(224),
+        is_shards: false,
+        is_raw: false,
+        has_digest: false,
+        is_f32: false,
+        has_moves_left: false,
+    };
+
+    #[test]
+    fn what_would_be_faster_follows_from_what_limits() {
+        let facts = FACTS;
         let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
         let two = cores(1.9, 2);
         assert_eq!(
@@ -423,7 +530,7 @@ mod tests {
         );
         assert_eq!(
             decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
-            "--workers 8, if the other cores are idle"
+            "--workers 8"
         );
         // Made smaller already, and wide.
         let wide = Facts {

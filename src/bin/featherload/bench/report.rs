@@ -36,6 +36,8 @@ pub struct BenchReport {
     pub samples: u64,
     /// Rows whose own sample gave no pixels.
     pub failed: u64,
+    /// Samples that these rows are of: a sample has a row in each epoch.
+    pub failed_samples: u64,
     /// Of these, masked.
     pub skipped: u64,
     /// Of these, filled by another sample.

@@ -1,11 +1,12 @@
 //! One pass over the epochs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
 use featherload::forecast::Outline;
-use featherload::measure::system::default_workers;
-use featherload::measure::{ProcessUsage, TreeUsage};
+use featherload::measure::system::{CgroupLimits, default_workers};
+use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
 use featherload::{Batch, Dtype, Error, Loader, Result, State};
 
 use super::BenchArgs;
@@ -38,6 +39,18 @@ struct Started {
     at: Instant,
     /// This process, until then.
     usage: Option<ProcessUsage>,
+    /// Of all that run here.
+    clocks: Option<CpuClocks>,
+}
+
+impl Started {
+    /// Processors that nobody used until `now`, of those that this run may use: it has used
+    /// `used` of them.
+    fn idle(&self, now: Option<&CpuClocks>, used: f64) -> Option<f64> {
+        let idle = now?.idle_since(self.clocks.as_ref()?)?;
+        let quota = CgroupLimits::read().cpus;
+        Some(quota.map_or(idle, |quota| idle.min((quota - used).max(0.0))))
+    }
 }
 
 pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcome> {
@@ -67,6 +80,7 @@ pub fn one(
         began,
         at: Instant::now(),
         usage: ProcessUsage::read(std::process::id() as i32).ok(),
+        clocks: CpuClocks::read(),
     };
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
@@ -198,6 +212,7 @@ fn report(
     workers: usize,
     (started, end): (Started, Instant),
 ) -> Result<BenchReport> {
+    let clocks = CpuClocks::read();
     let r = loader.report()?;
     let device = loader.device_memory()?.map(|m| seen.watch.finish(m));
     let pids = r
@@ -210,9 +225,11 @@ fn report(
     let running_s = (end - started.at).as_secs_f64().max(1e-9);
     let usage = started.usage.as_ref();
     let of_workers = Workers::of(&r, &memory, usage);
+    let used = (memory.cpu_s - usage.map_or(0.0, |u| u.cpu_s)) / running_s;
     let processors = Processors {
-        used: (memory.cpu_s - usage.map_or(0.0, |u| u.cpu_s)) / running_s,
+        used,
         usable: default_workers(),
+        idle: started.idle(clocks.as_ref(), used),
         workers_used: of_workers.cpu_s / running_s,
     };
     let shares = Shares::of(&r, &of_workers, running_s);
@@ -226,6 +243,7 @@ fn report(
         shares,
     };
     let failed = counts.failures.len() as u64;
+    let failed_samples: BTreeSet<u64> = counts.failures.iter().map(|f| f.id).collect();
     let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
     let substituted = substituted.count() as u64;
     let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
@@ -247,6 +265,7 @@ fn report(
         device,
         samples: counts.samples,
         failed,
+        failed_samples: failed_samples.len() as u64,
         skipped: failed - substituted,
         substituted,
         repeated: counts.repeated,

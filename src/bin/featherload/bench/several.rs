@@ -43,6 +43,8 @@ struct Line {
     is_disturbed: bool,
     /// Files came from storage, and not out of memory.
     is_from_storage: bool,
+    /// Whether there was a processor for one more worker, where that is known.
+    has_idle: Option<bool>,
 }
 
 pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
@@ -112,6 +114,7 @@ impl Line {
             memory_mib: r.memory_mib,
             is_disturbed: r.limited_by.limit == Limit::OtherWork,
             is_from_storage: r.limited_by.limit == Limit::Storage,
+            has_idle: r.processors.has_idle(),
         }
     }
 }
@@ -133,7 +136,11 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
     } else if from_storage > 0 && from_storage < lines.len() {
         "none: some runs read from storage, others from memory. Measure again".to_owned()
     } else if enough.workers == most.workers {
-        format!("{name}: the fastest of these; more may be faster still")
+        let more = match most.has_idle {
+            Some(false) => "no core is idle for more",
+            _ => "more may be faster still",
+        };
+        format!("{name}: the fastest of these; {more}")
     } else {
         let more = 100.0 * (most.images_per_s / enough.images_per_s - 1.0);
         let rate = match more.round() {
@@ -172,7 +179,7 @@ impl Several {
         }
         let failed: u64 = self.runs.iter().map(|r| r.failed).sum();
         if failed > 0 {
-            let of = "samples in all runs (one number of --workers lists them)";
+            let of = "rows in all runs (one number of --workers lists them)";
             field("failures", &format!("{} {of}", output::grouped(failed)))?;
         }
         let digest = self.runs.first().and_then(|r| r.digest.as_ref());
@@ -202,6 +209,7 @@ mod tests {
             memory_mib,
             is_disturbed: false,
             is_from_storage: false,
+            has_idle: None,
         };
         all.iter().map(line).collect()
     }
@@ -223,6 +231,13 @@ mod tests {
         let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
         assert_eq!(v.workers, 2);
         assert!(v.text.contains("more may be faster"), "{}", v.text);
+        let mut all = lines(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
+        all[1].has_idle = Some(false);
+        let v = verdict(&all).unwrap();
+        assert_eq!(
+            v.text,
+            "2 workers: the fastest of these; no core is idle for more"
+        );
         assert_eq!(verdict(&[]), None);
     }
 

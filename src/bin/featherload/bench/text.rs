@@ -120,11 +120,14 @@ impl BenchReport {
                 )
             }
         };
-        let counts = format!(
-            "{} of {} samples; {what}",
-            grouped(self.failed),
-            grouped(self.samples)
-        );
+        let (failed, of) = (grouped(self.failed), grouped(self.samples));
+        let counts = match self.failed_samples {
+            samples if samples == self.failed => format!("{failed} of {of} samples; {what}"),
+            samples => format!(
+                "{failed} of {of} rows, of {} samples; {what}",
+                grouped(samples)
+            ),
+        };
         toned(Tone::Warning, "failures", &counts)?;
         let mut named = 0;
         for group in by_kind(&self.failures) {
@@ -140,10 +143,11 @@ impl BenchReport {
             }
         }
         match (self.failures.len() - named, file) {
-            (0, _) => Ok(()),
-            (more, None) => below(0, &format!("and {more} more: --failures FILE lists all")),
-            (more, Some(file)) => below(0, &format!("and {more} more in {}", file.display())),
+            (0, _) => {}
+            (more, None) => below(0, &format!("and {more} more: --failures FILE lists all"))?,
+            (more, Some(file)) => below(0, &format!("and {more} more in {}", file.display()))?,
         }
+        below(0, "`index` reads headers only, and may find fewer")
     }
 
     fn print_rest(&self) -> Result<()> {

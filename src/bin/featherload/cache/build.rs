@@ -19,7 +19,7 @@ use crate::Outcome;
 use crate::index::print_skipped;
 use crate::interrupt;
 use crate::output;
-use crate::run_args::parse_bytes;
+use crate::run_args::parse_shard_bytes;
 use crate::source_args::{SourceArgs, source_long_help};
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
@@ -101,7 +101,7 @@ pub struct BuildArgs {
     ///
     /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
     /// the samples at most, so that a kill costs little.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_shard_bytes)]
     shard_size: Option<u64>,
 
     /// Make each shard of so many samples of SRC, so that it can be made alone.

@@ -4,6 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::output::fields::{WIDTH, wrapped};
+
+/// Where what was seen begins: behind the verdict and the name.
+const TEXT: usize = 32;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -68,6 +73,7 @@ impl Finding {
     }
 }
 
+/// A line that begins with the verdict, and below it as many as the text takes.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
@@ -75,10 +81,37 @@ impl fmt::Display for Finding {
             Verdict::Limited => "limited",
             Verdict::Missing => "missing",
         };
-        write!(
-            f,
-            "{verdict:<8} {:<22} {}: {}",
-            self.name, self.value, self.meaning
-        )
+        let said = format!("{}: {}", self.value, self.meaning);
+        let lines = wrapped(&said, WIDTH - TEXT);
+        let first = lines.first().map_or("", String::as_str);
+        write!(f, "{verdict:<8} {:<22} {first}", self.name)?;
+        lines
+            .iter()
+            .skip(1)
+            .try_for_each(|line| write!(f, "\n{:TEXT$}{line}", ""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_meaning_goes_on_below_itself() {
+        let finding = Finding::limited("disk", "sda, rotating as it says", "seeks ".repeat(30));
+        let text = finding.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() > 3, "{text}");
+        assert!(lines[0].starts_with("limited  disk                   sda, "));
+        for line in &lines {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        for line in &lines[1..] {
+            assert_eq!(line.find(|c| c != ' '), Some(TEXT), "{line}");
+        }
+        // A path has no blank to break at.
+        let path = format!("/{}", "x".repeat(100));
+        let text = Finding::ok("helper", &*path, "found").to_string();
+        assert!(text.contains(&path), "{text}");
     }
 }

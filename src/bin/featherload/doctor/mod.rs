@@ -1,11 +1,11 @@
 //! `featherload doctor`: what this machine has, and what follows from it.
 //!
-//! Each finding is one line: a verdict, a name, what was seen, and what that
+//! Each finding begins a line: a verdict, a name, what was seen, and what that
 //! means for a run. Where it is cheap and harmless a thing is tried, not looked
 //! up by version. Changes nothing, and what it makes is gone when it ends; but the
 //! index of tar shards is kept, as by every command that opens them.
 //!
-//! - `finding`: one line; `cpu`, `data`, `gpu`, `kernel`, `limits`, `memory`, `pool`: what
+//! - `finding`: one of them; `cpu`, `data`, `gpu`, `kernel`, `limits`, `memory`, `pool`: what
 //!   is looked at, a file a subject.
 
 mod cpu;
@@ -23,6 +23,7 @@ use clap::Args;
 use featherload::{Result, Source};
 use serde::Serialize;
 
+use crate::output::fields::{WIDTH, wrapped};
 use crate::{Outcome, output};
 use finding::Finding;
 
@@ -97,7 +98,12 @@ fn print(report: &Report) -> Result<()> {
         return output::line("everything that a run needs is there");
     }
     for promise in &report.broken_promises {
-        output::line(&format!("not kept here: {promise}"))?;
+        const HEAD: &str = "not kept here: ";
+        let lines = wrapped(promise, WIDTH - HEAD.len());
+        output::line(&format!(
+            "{HEAD}{}",
+            lines.join(&format!("\n{:1$}", "", HEAD.len()))
+        ))?;
     }
     Ok(())
 }

@@ -284,8 +284,8 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
 
 fn print_unreadable(survey: &Survey) -> Result<()> {
     output::line(&format!(
-        "unreadable {} of {}: a run stops at the first. Use --on-error skip to mask them, or \
-         --on-error substitute to replace them",
+        "unreadable {} of {} by their headers: a run stops at the first. Use --on-error skip to \
+         mask them, or --on-error substitute to replace them",
         survey.unreadable, survey.samples
     ))?;
     for fault in survey.faults.iter().take(NAMED) {
@@ -301,7 +301,7 @@ fn print_unreadable(survey: &Survey) -> Result<()> {
         output::line(&format!("           and {more} more (--json lists them)"))?;
     }
     output::line(
-        "           only headers were read: a run may find more files that are cut off or broken",
+        "           only headers were read: a run decodes, so `bench` may count more, cut off or broken",
     )?;
     Ok(())
 }

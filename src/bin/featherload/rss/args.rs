@@ -15,6 +15,9 @@ use crate::source_args::SourceArgs;
 /// every worker has committed 20 rows; the peak is that of all samples from the
 /// start of the consumer on, its pool's processes included while it is made.
 ///
+/// Beside each number stands what `plan` says of it, at most; the last line says whether
+/// the plan holds. It reads all headers once, before the first pool.
+///
 /// PSS divides each page among all processes that map it, so the sum over the
 /// tree counts the ring once, as far as it is mapped. What is allocated of it
 /// and mapped by nobody takes memory too, and is shown beside. Page cache belongs to no process: what they map of

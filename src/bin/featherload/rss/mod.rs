@@ -24,6 +24,7 @@ mod watch;
 
 use std::time::Duration;
 
+use featherload::forecast::MemoryForecast;
 use featherload::measure::{PageCache, system};
 use featherload::survey::Survey;
 use featherload::{Error, Result};
@@ -42,9 +43,9 @@ use crate::{Outcome, interrupt, output};
 
 pub fn run(args: RssArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
-    check(&args)?;
+    let planned = check(&args)?;
     interrupt::end_the_run()?;
-    let ended = measure(&args);
+    let ended = measure(&args, &planned);
     let mut report = match ended {
         Ok(report) => report,
         Err(Stop::Interrupted) => return Ok(interrupted()),
@@ -75,10 +76,11 @@ fn interrupted() -> Outcome {
     interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted)
 }
 
-/// What can be refused before minutes of measuring.
-fn check(args: &RssArgs) -> Result<()> {
+/// What can be refused before minutes of measuring; and what each number of workers takes at
+/// most.
+fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
     let setup = Setup::new(&args.loader, &args.source)?;
-    setup.source()?;
+    let source = setup.source()?;
     setup.recipe()?;
     setup.warn();
     if args.max_slope_mib.is_some() && args.workers.0.iter().filter(|n| **n > 0).count() < 2 {
@@ -89,19 +91,24 @@ fn check(args: &RssArgs) -> Result<()> {
     if let Some(file) = &args.svg {
         output::check_writable("--svg", file)?;
     }
-    Ok(())
+    setup.builder(source)?.memory_with_workers(&args.workers.0)
 }
 
-fn measure(args: &RssArgs) -> Result<RssReport, Stop> {
+fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<RssReport, Stop> {
     let forks = forked_counts(args);
     let pools = (args.workers.0.len() + forks.len()) as u64;
     let bar = output::steps(pools, "pools", !args.json);
-    let ended = measure_all(args, &forks, &bar);
+    let ended = measure_all(args, planned, &forks, &bar);
     bar.finish_and_clear();
     ended
 }
 
-fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<RssReport, Stop> {
+fn measure_all(
+    args: &RssArgs,
+    planned: &[MemoryForecast],
+    forks: &[usize],
+    bar: &ProgressBar,
+) -> Result<RssReport, Stop> {
     let setup = Setup::new(&args.loader, &args.source)?;
     // First, because it may be refused for want of memory.
     let comparison = match forks {
@@ -110,8 +117,8 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
     };
     let mut rows = Vec::new();
     let (mut samples, mut scan) = (0, serde_json::Value::Null);
-    for &workers in &args.workers.0 {
-        let (row, pool) = measure_pool(args, workers)?;
+    for (&workers, planned) in args.workers.0.iter().zip(planned) {
+        let (row, pool) = measure_pool(args, workers, planned)?;
         (samples, scan) = (pool.samples(), pool.scan());
         rows.push(row);
         bar.inc(1);
@@ -135,6 +142,7 @@ fn measure_all(args: &RssArgs, forks: &[usize], bar: &ProgressBar) -> Result<Rss
         },
         fork_after_load,
         broken_bounds: Vec::new(),
+        verdict: String::new(),
     })
 }
 
@@ -148,7 +156,11 @@ fn decoded_bytes_by_headers(args: &RssArgs) -> Result<u64, Stop> {
 }
 
 /// One fresh pool in a fresh tree of processes, which is there still.
-fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, Watched), Stop> {
+fn measure_pool(
+    args: &RssArgs,
+    workers: usize,
+    planned: &MemoryForecast,
+) -> Result<(Row, Watched), Stop> {
     let mut pool = Watched::start(workers, child::AT_ONCE)?;
     let (steady, epochs) = match args.epochs {
         Some(epochs) => pool.epochs(epochs)?,
@@ -174,12 +186,20 @@ fn measure_pool(args: &RssArgs, workers: usize) -> Result<(Row, Watched), Stop> 
         .collect();
     let pss_total_bytes = steady.memory.total.pss_bytes;
     let ring_unmapped_bytes = ring_bytes.saturating_sub(steady.memory.total.pss_ring_bytes);
+    let memory_bytes = pss_total_bytes + ring_unmapped_bytes;
+    // The plan has the page cache of mapped shards apart.
+    let apart = match planned.page_cache_bytes {
+        0 => 0,
+        _ => steady.memory.total.pss_input_bytes,
+    };
     let row = Row {
         workers,
+        planned_bytes: planned.total_bytes,
+        measured_bytes: memory_bytes.saturating_sub(apart),
         ring_bytes,
         ring_unmapped_bytes,
         pss_total_bytes,
-        memory_bytes: pss_total_bytes + ring_unmapped_bytes,
+        memory_bytes,
         pss_without_ring_bytes: without_ring(&steady.memory.total),
         pss_input_bytes: steady.memory.total.pss_input_bytes,
         pss_own_bytes: own(&steady.memory.total),

@@ -4,7 +4,7 @@ use featherload::measure::statistics::{growth, slope};
 use featherload::measure::{Memory, PageCache, SteadyMemory};
 use serde::Serialize;
 
-use crate::output::mib;
+use crate::output::{mib, mib_at_most};
 
 /// Epochs at either end that growth is taken from.
 const GROWTH_EPOCHS: usize = 5;
@@ -36,12 +36,18 @@ pub struct RssReport {
     pub fork_after_load: Option<ForkAfterLoad>,
     /// The bounds that were given and do not hold.
     pub broken_bounds: Vec<String>,
+    /// Whether what was measured is within the plan, in words.
+    pub verdict: String,
 }
 
 /// One number of workers.
 #[derive(Serialize)]
 pub struct Row {
     pub workers: usize,
+    /// What all processes take at most, as `plan` has it.
+    pub planned_bytes: u64,
+    /// What of `memory_bytes` is in the plan: all of it, but for the page cache of mapped shards.
+    pub measured_bytes: u64,
     /// The ring's size, all of it allocated, mapped or not.
     pub ring_bytes: u64,
     /// What no process maps of it (rows that no batch has filled yet, or short
@@ -154,7 +160,8 @@ pub fn slope_mib(points: impl Iterator<Item = (usize, u64)>) -> Option<f64> {
 }
 
 impl RssReport {
-    /// Fills in what follows from the rows, and says which bounds are broken.
+    /// Fills in what follows from the rows, and says which bounds are broken and whether the
+    /// plan holds.
     pub fn conclude(&mut self, max_slope_mib: Option<f64>, max_growth_mib: Option<f64>) {
         let mut rings = self.rows.iter().filter(|r| r.workers > 0);
         let first = rings.next().map(|r| r.ring_bytes);
@@ -178,7 +185,38 @@ impl RssReport {
                 ));
             }
         }
+        let rows = self.rows.iter();
+        self.verdict = verdict(rows.map(|r| (r.workers, r.measured_bytes, r.planned_bytes)));
     }
+}
+
+/// Of workers, bytes that were measured and bytes that were planned.
+fn verdict(rows: impl Iterator<Item = (usize, u64, u64)>) -> String {
+    let rows: Vec<_> = rows.collect();
+    let figures = |(workers, measured, planned): &(usize, u64, u64)| {
+        let with = match workers {
+            1 => "1 worker".to_owned(),
+            n => format!("{n} workers"),
+        };
+        (with, mib(*measured), mib_at_most(*planned))
+    };
+    let above: Vec<String> = rows
+        .iter()
+        .filter(|(_, measured, planned)| measured > planned)
+        .map(|row| {
+            let (with, measured, planned) = figures(row);
+            let by = mib_at_most(row.1 - row.2);
+            format!("{by:.1} MiB with {with} ({measured:.1} measured, {planned:.1} planned)")
+        })
+        .collect();
+    if !above.is_empty() {
+        return format!("ABOVE the plan by {}", above.join(", by "));
+    }
+    let nearest = rows.iter().min_by_key(|row| row.2 - row.1);
+    nearest.map_or_else(String::new, |row| {
+        let (with, measured, planned) = figures(row);
+        format!("within the plan; nearest with {with}: {measured:.1} of {planned:.1} MiB")
+    })
 }
 
 #[cfg(test)]
@@ -190,6 +228,30 @@ mod tests {
         let points = [(0, 500 << 20), (1, 10 << 20), (3, 14 << 20)];
         assert_eq!(slope_mib(points.into_iter()), Some(2.0));
         assert_eq!(slope_mib(points[..2].iter().copied()), None);
+    }
+
+    #[test]
+    fn the_verdict_says_by_how_much_the_plan_does_not_hold() {
+        let rows = |rows: &[(usize, u64, u64)]| {
+            let rows = rows.iter().map(|r| (r.0, r.1 << 20, r.2 << 20));
+            verdict(rows.collect::<Vec<_>>().into_iter())
+        };
+        assert_eq!(
+            rows(&[(1, 60, 70), (2, 73, 75)]),
+            "within the plan; nearest with 2 workers: 73.0 of 75.0 MiB"
+        );
+        assert_eq!(
+            rows(&[(1, 60, 60), (0, 5, 10)]),
+            "within the plan; nearest with 1 worker: 60.0 of 60.0 MiB"
+        );
+        assert_eq!(
+            rows(&[(1, 72, 70), (2, 70, 75), (4, 80, 79)]),
+            "ABOVE the plan by 2.0 MiB with 1 worker (72.0 measured, 70.0 planned), by 1.0 MiB \
+             with 4 workers (80.0 measured, 79.0 planned)"
+        );
+        // By a byte, which is never nothing.
+        let text = verdict([(1, (70 << 20) + 1, 70 << 20)].into_iter());
+        assert!(text.starts_with("ABOVE the plan by 0.1 MiB"), "{text}");
     }
 
     #[test]

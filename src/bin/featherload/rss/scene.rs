@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::child;
 use super::report::{own, slope_mib};
 use super::watch::{Stop, Watched};
+use crate::output::fields::{WIDTH, wrapped};
 use crate::output::{line, mib};
 use crate::rays::RaysArgs;
 use crate::{Outcome, interrupt, output};
@@ -107,11 +108,15 @@ fn measure(args: &RaysArgs) -> Result<SceneRss, Stop> {
 
 impl SceneRss {
     fn print(&self) -> Result<()> {
-        line(&format!(
-            "{}: PSS of all processes in MiB, medians over {} s once every image is decoded\n",
+        let head = format!(
+            "{}: PSS of all processes in MiB, medians over {} s once every image is decoded",
             self.scene.display(),
             self.seconds
-        ))?;
+        );
+        for words in wrapped(&head, WIDTH) {
+            line(&words)?;
+        }
+        line("")?;
         line("workers    total   images  batches the rest     peak  deaths")?;
         for row in &self.rows {
             line(&format!(

@@ -5,26 +5,39 @@ use featherload::measure::{Memory, Role, SteadyProcess};
 
 use super::report::{ForkAfterLoad, Row, RssReport, copied_parents_bytes, slope_mib};
 use super::watch::WARM_ROWS;
-use crate::output::{line, mib};
+use crate::output::fields::{WIDTH, wrapped};
+use crate::output::{line, mib, mib_at_most};
 
-/// Columns that hold a figure in MiB.
-const WIDTH: usize = 9;
+/// Columns of a figure in MiB.
+const FIGURE: usize = 9;
+
+/// Columns in front of a note below a table.
+const NOTE: usize = 8;
+
+/// Medians in a line.
+const EPOCHS: usize = 8;
 
 pub fn print(report: &RssReport) -> Result<()> {
-    line(&format!(
-        "{}: {} samples, {}, batch {}, depth {} at most",
-        report.source, report.samples, report.recipe, report.batch, report.depth
-    ))?;
+    text(
+        "",
+        &format!(
+            "{}: {} samples, {}, batch {}, depth {} at most",
+            report.source, report.samples, report.recipe, report.batch, report.depth
+        ),
+    )?;
     let span = match (report.seconds, report.epochs) {
         (_, Some(epochs)) => format!("{epochs} epochs"),
         (Some(seconds), None) => format!("{seconds} s at least"),
         (None, None) => String::new(),
     };
-    line(&format!(
-        "MiB; medians over {span}, once every worker had committed {WARM_ROWS} rows"
-    ))?;
+    text(
+        "",
+        &format!("MiB; medians over {span}, once every worker had committed {WARM_ROWS} rows"),
+    )?;
     line("")?;
     print_totals(report)?;
+    line("")?;
+    print_samples(report)?;
     line("")?;
     print_processes(report)?;
     if report.epochs.is_some() {
@@ -39,127 +52,194 @@ pub fn print(report: &RssReport) -> Result<()> {
     print_conclusions(report)
 }
 
+/// Prints words behind what `begin` says, on as many lines as they take, below themselves.
+fn text(begin: &str, words: &str) -> Result<()> {
+    let at = begin.chars().count();
+    for (i, words) in wrapped(words, WIDTH - at).iter().enumerate() {
+        let begin = if i == 0 { begin } else { "" };
+        line(&format!("{begin:at$}{words}"))?;
+    }
+    Ok(())
+}
+
+/// Prints what a table means.
+fn note(words: &str) -> Result<()> {
+    text(&" ".repeat(NOTE), words)
+}
+
+/// Prints a figure, and what it is of.
+fn conclusion(figure: &str, words: &str) -> Result<()> {
+    text(&format!("{figure:>10} "), words)
+}
+
 fn figures(values: &[f64]) -> String {
-    values.iter().map(|v| format!("{v:>WIDTH$.1}")).collect()
+    values.iter().map(|v| format!("{v:>FIGURE$.1}")).collect()
 }
 
 fn heads(names: &[&str]) -> String {
-    names.iter().map(|n| format!("{n:>WIDTH$}")).collect()
+    names.iter().map(|n| format!("{n:>FIGURE$}")).collect()
 }
 
 fn print_totals(report: &RssReport) -> Result<()> {
     line("PSS of all processes: each page is divided among those who map it")?;
     line(&format!(
-        "workers{}{:>13}{:>9}  samples  deaths",
-        heads(&["total", "ring", "input", "the rest", "peak", "unmapped"]),
-        "page cache",
-        "mapped"
+        "workers{}",
+        heads(&[
+            "planned", "measured", "PSS", "ring", "input", "the rest", "unmapped", "peak"
+        ])
     ))?;
     for row in &report.rows {
-        let cache = match &row.page_cache {
-            Some(cache) => format!("{:>13.1}", mib(cache.bytes)),
-            None => format!("{:>13}", "not told"),
-        };
         line(&format!(
-            "{:>7}{}{cache}{:>9.1}{:>9}{:>8}",
+            "{:>7}{}",
             row.workers,
             figures(&[
+                mib_at_most(row.planned_bytes),
+                mib(row.measured_bytes),
                 mib(row.pss_total_bytes),
                 mib(row
                     .pss_total_bytes
                     .saturating_sub(row.pss_without_ring_bytes)),
                 mib(row.pss_input_bytes),
                 mib(row.pss_own_bytes),
-                mib(row.peak_pss_bytes),
                 mib(row.ring_unmapped_bytes),
+                mib(row.peak_pss_bytes),
             ]),
+        ))?;
+    }
+    note(
+        "planned: what `plan` prints, at most; measured: PSS and unmapped, without mapped shards, \
+         which the plan has apart",
+    )?;
+    note(
+        "ring: what is mapped of it; unmapped: what is allocated of the ring and mapped by nobody, \
+         so in no PSS and no peak, though it takes memory",
+    )?;
+    note(
+        "input: page cache of input files that the processes map; it is the system's, goes when \
+         memory is short, and is no part of the rest",
+    )
+}
+
+fn print_samples(report: &RssReport) -> Result<()> {
+    line("workers   page cache   mapped  samples   deaths")?;
+    for row in &report.rows {
+        let cache = match &row.page_cache {
+            Some(cache) => format!("{:.1}", mib(cache.bytes)),
+            None => "not told".to_owned(),
+        };
+        line(&format!(
+            "{:>7}{cache:>13}{:>9.1}{:>9}{:>9}",
+            row.workers,
             mib(row.steady.total.pss_file_bytes),
             row.steady.samples,
             row.worker_deaths
         ))?;
     }
-    line(
-        "        ring: what is mapped of it; unmapped: what is allocated of the ring and mapped by",
-    )?;
-    line("        nobody, so in no total and no peak, though it takes memory")?;
-    line(
-        "        input: page cache of input files that the processes map; it is the system's, goes when",
-    )?;
-    line("        memory is short, and is no part of the rest")?;
     let Some(cache) = report.rows.iter().find_map(|r| r.page_cache.as_ref()) else {
         return Ok(());
     };
-    line(&format!(
-        "        page cache: {}; no part of the total but for what is mapped",
-        cache.source
+    note(&format!(
+        "page cache: {}; no part of PSS but for what is mapped",
+        shortened(&cache.source, WIDTH - NOTE)
     ))
 }
 
-fn print_processes(report: &RssReport) -> Result<()> {
-    line(
-        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory (ring, index); input is what is page cache of input files",
-    )?;
-    line(&format!(
-        "workers  {:<18}{}",
-        "process",
-        heads(&[
-            "RSS", "PSS", "anon", "file", "shmem", "input", "USS", "shared", "pinned", "swap"
-        ])
-    ))?;
-    for row in &report.rows {
-        for role in Role::ALL {
-            let processes: Vec<&SteadyProcess> = row.steady.of_role(role).collect();
-            let Some(first) = processes.first() else {
-                continue;
-            };
-            let name = match processes.len() {
-                1 => role.name().to_owned(),
-                n => format!("{} (of {n})", role.name()),
-            };
-            let memory = match role {
-                // One of them that is like the others.
-                Role::Worker => {
-                    Memory::median(&processes.iter().map(|p| p.memory).collect::<Vec<_>>())
-                }
-                _ => first.memory,
-            };
-            print_memory(row, &name, &memory)?;
+/// A text in which a path longer than so many columns has its end alone; `--json` has it all.
+fn shortened(text: &str, columns: usize) -> String {
+    let short = |word: &str| {
+        if word.chars().count() <= columns || !word.contains('/') {
+            return word.to_owned();
         }
-        print_memory(row, "all", &row.steady.total)?;
-    }
-    line(
-        "        a worker is the median of its kind; the RSS of all counts shared pages again and again",
-    )
+        let mut end = "";
+        for (at, _) in word.rmatch_indices('/') {
+            if word[at..].chars().count() + 3 > columns {
+                break;
+            }
+            end = &word[at..];
+        }
+        format!("...{end}")
+    };
+    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
-fn print_memory(row: &Row, name: &str, m: &Memory) -> Result<()> {
+/// One of the figures of a process.
+type Part = (&'static str, fn(&Memory) -> u64);
+
+/// Figures of processes, in tables that fit.
+const OF_PROCESSES: [&[Part]; 2] = [
+    &[
+        ("RSS", |m| m.rss_bytes),
+        ("PSS", |m| m.pss_bytes),
+        ("anon", |m| m.pss_anon_bytes),
+        ("file", |m| m.pss_file_bytes),
+        ("shmem", |m| m.pss_shmem_bytes),
+        ("input", |m| m.pss_input_bytes),
+    ],
+    &[
+        ("USS", |m| m.uss_bytes),
+        ("shared", |m| m.shared_bytes),
+        ("pinned", |m| m.pinned_bytes),
+        ("swap", |m| m.swap_bytes),
+    ],
+];
+
+fn print_processes(report: &RssReport) -> Result<()> {
+    text(
+        "",
+        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory \
+         (ring, index); input is what is page cache of input files",
+    )?;
+    for parts in OF_PROCESSES {
+        let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
+        line(&format!("workers  {:<16}{}", "process", heads(&names)))?;
+        for row in &report.rows {
+            print_processes_of(row, parts)?;
+        }
+    }
+    note("a worker is the median of its kind; the RSS of all counts shared pages again and again")
+}
+
+fn print_processes_of(row: &Row, parts: &[Part]) -> Result<()> {
+    for role in Role::ALL {
+        let processes: Vec<&SteadyProcess> = row.steady.of_role(role).collect();
+        let Some(first) = processes.first() else {
+            continue;
+        };
+        let name = match processes.len() {
+            1 => role.name().to_owned(),
+            n => format!("{} (of {n})", role.name()),
+        };
+        let memory = match role {
+            // One of them that is like the others.
+            Role::Worker => Memory::median(&processes.iter().map(|p| p.memory).collect::<Vec<_>>()),
+            _ => first.memory,
+        };
+        print_memory(row, &name, &memory, parts)?;
+    }
+    print_memory(row, "all", &row.steady.total, parts)
+}
+
+fn print_memory(row: &Row, name: &str, memory: &Memory, parts: &[Part]) -> Result<()> {
+    let values: Vec<f64> = parts.iter().map(|(_, bytes)| mib(bytes(memory))).collect();
     line(&format!(
-        "{:>7}  {name:<18}{}",
+        "{:>7}  {name:<16}{}",
         row.workers,
-        figures(&[
-            mib(m.rss_bytes),
-            mib(m.pss_bytes),
-            mib(m.pss_anon_bytes),
-            mib(m.pss_file_bytes),
-            mib(m.pss_shmem_bytes),
-            mib(m.pss_input_bytes),
-            mib(m.uss_bytes),
-            mib(m.shared_bytes),
-            mib(m.pinned_bytes),
-            mib(m.swap_bytes),
-        ])
+        figures(&values)
     ))
 }
 
 fn print_epochs(report: &RssReport) -> Result<()> {
-    line("PSS of all processes without the ring and mapped input, the median of each epoch")?;
+    text(
+        "",
+        "PSS of all processes without the ring and mapped input, the median of each epoch",
+    )?;
     for row in &report.rows {
         let medians: Vec<f64> = row
             .epoch_medians
             .iter()
             .map(|e| mib(e.pss_own_bytes))
             .collect();
-        for (i, some) in medians.chunks(10).enumerate() {
+        for (i, some) in medians.chunks(EPOCHS).enumerate() {
             let workers = match i {
                 0 => row.workers.to_string(),
                 _ => String::new(),
@@ -167,8 +247,8 @@ fn print_epochs(report: &RssReport) -> Result<()> {
             line(&format!("{workers:>7}{}", figures(some)))?;
         }
         if let Some(growth) = row.growth_mib {
-            line(&format!(
-                "        growth {growth:+.2}: the last five epochs less the first five"
+            note(&format!(
+                "growth {growth:+.2}: the last five epochs less the first five"
             ))?;
         }
     }
@@ -177,11 +257,14 @@ fn print_epochs(report: &RssReport) -> Result<()> {
 
 fn print_fork(fork: &ForkAfterLoad, decoded_bytes: Option<u64>) -> Result<()> {
     let decoded = decoded_bytes.unwrap_or(0);
-    line(&format!(
-        "the same pools, forked from a process that holds {} images as RGB, {:.1} MiB: PSS of all",
-        fork.images,
-        mib(decoded)
-    ))?;
+    text(
+        "",
+        &format!(
+            "the same pools, forked from a process that holds {} images as RGB, {:.1} MiB: PSS of all",
+            fork.images,
+            mib(decoded)
+        ),
+    )?;
     line(&format!(
         "workers{}{:>13}",
         heads(&["read", "written"]),
@@ -195,60 +278,73 @@ fn print_fork(fork: &ForkAfterLoad, decoded_bytes: Option<u64>) -> Result<()> {
             mib(copied_parents_bytes(decoded, row.workers))
         ))?;
     }
-    line(
-        "        read: the workers inherit the images and nobody writes to them, so all share them",
+    note("read: the workers inherit the images and nobody writes to them, so all share them")?;
+    note(
+        "written: a byte of each inherited page was written in each worker, as Python does when it \
+         counts references: parent and workers each have a copy",
     )?;
-    line(
-        "        written: a byte of each inherited page was written in each worker, as Python does",
-    )?;
-    line("        when it counts references: parent and workers each have a copy")?;
-    line("        computed: images x (workers + 1), without ring, code and scratch")?;
+    note("computed: images x (workers + 1), without ring, code and scratch")?;
     if let Some(slope) = slope_mib(fork.rows.iter().map(|r| (r.workers, r.written_pss_bytes))) {
-        line(&format!("        {slope:.1} MiB a worker when written"))?;
+        note(&format!("{slope:.1} MiB a worker when written"))?;
     }
     for out in &fork.left_out {
-        line(&format!(
-            "{:>7} left out: copies would take {:.1} MiB, {:.1} are available",
-            out.workers,
-            mib(out.needed_bytes),
-            mib(out.available_bytes)
-        ))?;
+        text(
+            &format!("{:>7} ", out.workers),
+            &format!(
+                "left out: copies would take {:.1} MiB, {:.1} are available",
+                mib(out.needed_bytes),
+                mib(out.available_bytes)
+            ),
+        )?;
     }
     if fork.failed > 0 {
-        line(&format!(
-            "{:>7} images did not decode and were not held",
-            fork.failed
-        ))?;
+        text(
+            &format!("{:>7} ", fork.failed),
+            "images did not decode and were not held",
+        )?;
     }
     Ok(())
 }
 
 fn print_conclusions(report: &RssReport) -> Result<()> {
     if let Some(slope) = report.slope_mib_per_worker {
-        line(&format!(
-            "{slope:>10.2} MiB a worker, ring and mapped input not counted, by least squares"
-        ))?;
+        conclusion(
+            &format!("{slope:.2}"),
+            "MiB a worker, ring and mapped input not counted, by least squares",
+        )?;
     }
     if let Some(row) = report.rows.iter().find(|r| r.ring_bytes > 0) {
-        let ring = mib(row.ring_bytes);
-        line(&match report.ring_bytes_equal {
-            true => format!(
-                "{ring:>10.2} MiB in the ring for any number of workers, all of it allocated, mapped or not"
-            ),
+        let words = match report.ring_bytes_equal {
+            true => "MiB in the ring for any number of workers, all of it allocated, mapped or not"
+                .to_owned(),
             false => format!(
-                "{ring:>10.2} MiB in the ring with {} workers; IT DIFFERS with others",
+                "MiB in the ring with {} workers; IT DIFFERS with others",
                 row.workers
             ),
-        })?;
+        };
+        conclusion(&format!("{:.2}", mib(row.ring_bytes)), &words)?;
     }
     for row in report.rows.iter().filter(|r| r.skipped > 0) {
-        line(&format!(
-            "{:>10} failed samples skipped with {} workers",
-            row.skipped, row.workers
-        ))?;
+        conclusion(
+            &row.skipped.to_string(),
+            &format!("failed samples skipped with {} workers", row.workers),
+        )?;
     }
     for bound in &report.broken_bounds {
-        line(&format!("FAILED     {bound}"))?;
+        text("FAILED     ", bound)?;
     }
-    Ok(())
+    text("verdict    ", &report.verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_has_its_end_alone() {
+        let path = format!("/sys/fs/cgroup/{}/job/memory.stat", "x".repeat(60));
+        let text = shortened(&format!("total_cache of {path}"), 40);
+        assert_eq!(text, "total_cache of .../job/memory.stat");
+        assert_eq!(shortened("cache of /sys/a", 40), "cache of /sys/a");
+    }
 }
