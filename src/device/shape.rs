@@ -67,7 +67,7 @@ pub(crate) const SUBMISSION: usize = 64;
 const LANE: u64 = 16 << 20;
 const LANE_PIXEL: u64 = 112;
 /// Bytes of a lane's frames at least: 64 pictures of 500 x 375 take 39 MiB.
-const FRAMES: usize = 64 << 20;
+const FRAMES: usize = 48 << 20;
 /// Largest pictures that a lane's frames have room for, at least.
 const LARGEST: usize = 16;
 
@@ -191,7 +191,7 @@ mod tests {
             row_tables: 1 << 10,
         };
         // Of a lane: the library's 16 + 112, frames, tables, descriptors.
-        assert_eq!(engines(1024).device_bytes() >> 20, 2 * (128 + 64 + 2 + 2));
+        assert_eq!(engines(1024).device_bytes() >> 20, 2 * (128 + 50 + 2 + 2));
         for side in [512, 1024, 2048] {
             let engines = engines(side);
             let with = CropShape {

@@ -293,16 +293,17 @@ pub(crate) struct Ingredients {
 pub(crate) struct DeviceBytes {
     /// Whatever the depth.
     pub(crate) once: u64,
-    /// For each slot of the ring, and for so many at least.
+    /// For each slot of the ring, and for so many at least and at most.
     pub(crate) each: u64,
     pub(crate) least: u64,
+    pub(crate) most: u64,
 }
 
 impl DeviceBytes {
     /// All of it, with so many slots.
     pub(crate) fn with(self, depth: u32) -> u64 {
         self.each
-            .saturating_mul(u64::from(depth).max(self.least))
+            .saturating_mul(u64::from(depth).min(self.most).max(self.least))
             .saturating_add(self.once)
     }
 }

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
-use crate::device::{DecodeOn, Device, EngineInfo, engines};
+use crate::device::{Device, EngineInfo, engines};
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::jobs::images::on_device;
 use crate::loader::builder::LoaderBuilder;
-use crate::loader::engines::{Asked as AskedEngines, Wanted as WantedEngines};
+use crate::loader::engines::Wanted as WantedEngines;
 use crate::loader::epoch::Loader;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::upload::UploadChoice;
@@ -41,7 +41,7 @@ pub struct Forecast {
     pub batches: u64,
     /// With the engines, where they are asked for and the device is here.
     pub profile: NumericProfile,
-    /// What the JPEG engines of the device would decode; none without a device.
+    /// What the JPEG engines of the device would decode; none where they are not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engines: Option<EngineOutlook>,
     /// The rows that were asked for, by their position in the epoch.
@@ -52,8 +52,6 @@ pub struct Forecast {
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct EngineOutlook {
-    /// Whether they were asked for. If not, this is what [`DecodeOn::Both`] would give.
-    pub asked: bool,
     /// Width and height of the largest picture that is theirs.
     pub largest: (u32, u32),
     /// How many there are, and what drives them; none where there are none here.
@@ -107,7 +105,7 @@ impl LoaderBuilder {
         on_device::check(self.device, workers)?;
         let of_engines = self.wanted_engines(&program)?;
         let uploads = self.uploads(&program, of_engines)?;
-        let engines = self.outlook(&program, of_engines)?;
+        let engines = of_engines.map(|wanted| Self::outlook(self.device, &wanted));
         let asked = self.depth_with(of_engines);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
@@ -152,10 +150,7 @@ impl LoaderBuilder {
             scan: prepared.scan,
             batches: prepared.plan.batches(),
             profile: NumericProfile {
-                engines: engines
-                    .as_ref()
-                    .filter(|engines| engines.asked)
-                    .and_then(|engines| engines.profile.clone()),
+                engines: engines.as_ref().and_then(|engines| engines.profile.clone()),
                 ..NumericProfile::of(&program)
             },
             engines,
@@ -203,42 +198,24 @@ impl LoaderBuilder {
 }
 
 impl LoaderBuilder {
-    /// Asks the device for its engines, if it is here. `wanted`: what was asked for.
-    fn outlook(
-        &self,
-        program: &SampleProgram,
-        wanted: Option<WantedEngines>,
-    ) -> Result<Option<EngineOutlook>> {
-        let Device::Cuda(ordinal) = self.device else {
-            return Ok(None);
-        };
-        let auto = AskedEngines {
-            on: DecodeOn::Auto,
-            ..AskedEngines::default()
-        };
-        let usual = match wanted {
-            Some(wanted) => Some(wanted),
-            None => auto.wanted(self.device, program, None)?,
-        };
-        let Some(usual) = usual else {
-            return Ok(Some(EngineOutlook {
-                missing: Some("workers finish the rows of this recipe".into()),
-                ..EngineOutlook::default()
-            }));
+    /// Asks the device for its engines, if it is here.
+    fn outlook(device: Device, wanted: &WantedEngines) -> EngineOutlook {
+        let found = match device {
+            Device::Cuda(ordinal) => engines(ordinal),
+            Device::Cpu => Err(Error::config("engines are a device's")),
         };
         let mut outlook = EngineOutlook {
-            asked: wanted.is_some(),
-            largest: usual.largest,
+            largest: wanted.largest,
             ..EngineOutlook::default()
         };
-        match engines(ordinal) {
+        match found {
             Ok(info) => {
-                outlook.profile = Some(usual.settle(&info).1);
+                outlook.profile = Some(wanted.settle(&info).1);
                 outlook.found = Some(info);
             }
             Err(why) => outlook.missing = Some(why.to_string()),
         }
-        Ok(Some(outlook))
+        outlook
     }
 }
 

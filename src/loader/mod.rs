@@ -4,7 +4,8 @@
 //! - `start`: the order of the start: coordinator, index, ring, workers;
 //! - `prepared`: what follows from options and data before anything is allocated;
 //! - `order`: what a sampler knows of the data;
-//! - `upload`: how a device gets at pixels, and what fits its memory;
+//! - `upload`: how a device gets at pixels, and what fits its memory; `engines`: which JPEGs
+//!   its engines decode;
 //! - `forecast`: what a run would do and take;
 //! - `epoch`: the iterator over an epoch; `report`: what happened in it;
 //! - [`rays`]: the same for rays of a scene; [`views`]: for its whole images; `scene`: what

@@ -169,7 +169,7 @@ impl LoaderBuilder {
                     program: &program,
                     plan: &plan,
                     upload: choice.upload,
-                    outputs: on_device::outputs(depth) as usize,
+                    outputs: on_device::outputs(depth, rule.map(|_| plan.most_rows())) as usize,
                     engines: rule.map(|rule| rule.most),
                 };
                 let thread = engines.map(|engines| engines.thread);

@@ -210,11 +210,14 @@ impl Uploads<'_> {
             outputs,
             engines: self.engines,
         };
+        let rows = self.engines.map(|_| plan.most_rows());
+        let outputs = |depth| on_device::outputs(depth, rows);
         let once = work(0).device_bytes(slot_bytes);
         DeviceBytes {
             once,
             each: work(1).device_bytes(slot_bytes) - once,
-            least: u64::from(on_device::outputs(0)),
+            least: u64::from(outputs(0)),
+            most: u64::from(outputs(u32::MAX)),
         }
     }
 

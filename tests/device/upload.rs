@@ -72,6 +72,8 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
         let said = plan["upload"]["why"].as_str().unwrap();
         assert!(said.contains(why), "{more:?}: {said}");
         let text = String::from_utf8(output(&standin, "plan", dir, more).stdout).unwrap();
+        // As one line.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             text.contains(&format!("; upload {upload}: {said}")),
             "{text}"

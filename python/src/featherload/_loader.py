@@ -365,8 +365,15 @@ class Loader:
         self._check_process()
         _options.whole("rows", rows, 1)
         source, loader = self._said
-        of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs")
-        of_the_run += ("decode_on", "engine_share", "engine_largest")
+        of_the_run = (
+            "upload",
+            "gpu_memory_limit",
+            "memory_limit",
+            "epochs",
+            "decode_on",
+            "engine_share",
+            "engine_largest",
+        )
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         stream = Stream(_options.text(source, {**here, "workers": 1, "depth": 2, "device": "cpu"}))
         try:

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
-use featherload::recipe::EngineProfile;
 use featherload::recipe::Move;
+use featherload::recipe::NumericProfile;
 use featherload::{Device, EngineOutlook, Error, Forecast, Result, UploadChoice, error};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::flags;
 use crate::index::print_skipped;
+use crate::output::fields::beside;
 use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart::{self, Drawn};
 use crate::run_args::LoaderArgs;
@@ -122,7 +123,9 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         },
     )?;
     print_skipped(forecast.scan.as_ref());
-    shown(&forecast, refusal, args.json, &setup, print)
+    shown(&forecast, refusal, args.json, &setup, |forecast| {
+        print(forecast, setup.device())
+    })
 }
 
 /// Prints a plan. People see that of a run that is refused too, and then why it is.
@@ -164,37 +167,47 @@ fn print_json(plan: &impl Serialize, setup: &Setup<'_>) -> Result<()> {
 
 fn print_notes(setup: &Setup<'_>) -> Result<()> {
     for note in setup.notes() {
-        output::line(&format!("note       {note}"))?;
+        beside("note       ", &note)?;
     }
     Ok(())
 }
 
-fn print(f: &Forecast) -> Result<()> {
+fn print(f: &Forecast, device: Device) -> Result<()> {
     print_outline(&f.outline)?;
     if let Some(l) = &f.largest {
-        output::line(&format!(
-            "largest    {} ({}, {} x {}) takes the most to decode: {}",
-            l.path.display(),
-            l.format,
-            l.width,
-            l.height,
-            error::size(l.scratch_bytes)
-        ))?;
+        beside(
+            "largest    ",
+            &format!(
+                "{} ({}, {} x {}) takes the most to decode: {}",
+                l.path.display(),
+                l.format,
+                l.width,
+                l.height,
+                error::size(l.scratch_bytes)
+            ),
+        )?;
     }
     print_memory(&f.memory, f.upload.as_ref())?;
     if let Some(limit) = &f.limit {
-        output::line(&format!(
-            "limit      {} ({})",
-            error::room(limit.bytes),
-            flags::in_place(limit.by)
-        ))?;
+        beside(
+            "limit      ",
+            &format!(
+                "{} ({})",
+                error::room(limit.bytes),
+                flags::in_place(limit.by)
+            ),
+        )?;
     }
     if let Some(lowered) = &f.lowered {
-        output::line(&format!("depth      {}", flags::in_place(lowered)))?;
+        beside("depth      ", &flags::in_place(lowered))?;
     }
-    output::line(&format!("profile    {}", f.profile))?;
-    if let Some(engines) = &f.engines {
-        output::line(&format!("engines    {}", said_of(engines)))?;
+    beside("profile    ", &f.profile.to_string())?;
+    let engines = match &f.engines {
+        Some(engines) => Some(said_of(engines)),
+        None => said_of_unused(device, &f.profile),
+    };
+    if let Some(engines) = engines {
+        beside("engines    ", &engines)?;
     }
     for row in &f.drawn {
         output::line(&format!(
@@ -231,17 +244,19 @@ fn print_outline(o: &Outline) -> Result<()> {
     print_moves("moved", &o.moves)?;
     print_moves("not moved", &o.refused)?;
     for fusion in &o.fused {
-        output::line(&format!(
-            "fused      {}: {}",
-            fusion.ops.join(" + "),
-            fusion.stage
-        ))?;
+        beside(
+            "fused      ",
+            &format!("{}: {}", fusion.ops.join(" + "), fusion.stage),
+        )?;
     }
     for choice in &o.choices {
-        output::line(&format!("choice     {}: {}", choice.what, choice.effect))?;
+        beside(
+            "choice     ",
+            &format!("{}: {}", choice.what, choice.effect),
+        )?;
     }
     if let Some(mixing) = &o.mixing {
-        output::line(&format!("mixing     {mixing}"))?;
+        beside("mixing     ", &mixing.to_string())?;
     }
     Ok(())
 }
@@ -256,14 +271,14 @@ fn print_order(title: &str, order: &Order) -> Result<()> {
         "held MiB"
     ))?;
     for stage in &order.stages {
-        output::line(&format!(
-            "{:>12} {:>5} {:>12.2} {:>12.2}  {}",
+        let head = format!(
+            "{:>12} {:>5} {:>12.2} {:>12.2}  ",
             format!("{}x{}", stage.width, stage.height),
             stage.element,
             mib(stage.picture_bytes),
             mib(stage.held_bytes),
-            stage.name
-        ))?;
+        );
+        beside(&head, &stage.name)?;
     }
     Ok(())
 }
@@ -274,26 +289,19 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
     }
     for m in moves {
         let effect = if m.exact { "exact" } else { "changes values" };
-        output::line(&format!(
-            "{word:<10} {} behind {} ({effect}): {}",
-            m.op, m.behind, m.why
-        ))?;
+        let text = format!("{} behind {} ({effect}): {}", m.op, m.behind, m.why);
+        beside(&format!("{word:<10} "), &text)?;
     }
     Ok(())
 }
 
-/// What the JPEG engines of the device decode, or would.
+/// What the JPEG engines of the device decode, as far as the device is here.
 fn said_of(engines: &EngineOutlook) -> String {
-    let share = |profile: &EngineProfile| 100.0 * f64::from(profile.share) / 65_536.0;
     let (width, height) = engines.largest;
-    match (&engines.found, &engines.profile, engines.asked) {
-        (Some(found), Some(profile), true) => format!(
+    match (&engines.found, &engines.profile) {
+        (Some(found), Some(profile)) => format!(
             "{found}: {:.0}% of the JPEGs that they take, up to {width} x {height}",
-            share(profile)
-        ),
-        (Some(found), Some(profile), false) => format!(
-            "{found}: --decode-on both would give them {:.0}% of the JPEGs that they take",
-            share(profile)
+            100.0 * f64::from(profile.share) / 65_536.0
         ),
         _ => format!(
             "none: {}",
@@ -305,49 +313,53 @@ fn said_of(engines: &EngineOutlook) -> String {
     }
 }
 
+/// Of engines that nobody has asked for. The device is not asked either: a plan needs none.
+fn said_of_unused(device: Device, profile: &NumericProfile) -> Option<String> {
+    let said = match profile.hand_over == "crops" {
+        true => {
+            "unused: --decode-on both shares the JPEGs with them (`doctor` says if there are any)"
+        }
+        false => "none: workers finish the rows of this recipe",
+    };
+    (device != Device::Cpu).then(|| said.to_owned())
+}
+
 fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {
-    output::line(&format!(
-        "\n{:>10.1} MiB ring: {} {} of {} rows, shared by all",
-        mib_at_most(m.ring_bytes),
-        m.depth,
-        if m.depth == 1 { "slot" } else { "slots" },
-        m.batch
-    ))?;
-    output::line(&format!(
-        "{:>10.1} MiB for each of {} workers: {:.1} of scratch, {:.1} of input, the process",
-        mib_at_most(m.worker_bytes),
+    output::line("")?;
+    let row = |bytes: u64, text: &str| beside(&format!("{:>10.1} MiB ", mib_at_most(bytes)), text);
+    let slots = if m.depth == 1 { "slot" } else { "slots" };
+    let ring = format!(
+        "ring: {} {slots} of {} rows, shared by all",
+        m.depth, m.batch
+    );
+    row(m.ring_bytes, &ring)?;
+    let worker = format!(
+        "for each of {} workers: {:.1} of scratch, {:.1} of input, the process",
         m.workers,
         mib_at_most(m.scratch_bytes),
         mib_at_most(m.input_bytes)
-    ))?;
-    output::line(&format!(
-        "{:>10.1} MiB consumer, coordinator, index",
-        mib_at_most(m.fixed_bytes)
-    ))?;
+    );
+    row(m.worker_bytes, &worker)?;
+    row(m.fixed_bytes, "consumer, coordinator, index")?;
     if let Some(choice) = upload {
-        let limit = choice.limit_bytes;
-        output::line(&format!(
-            "{:>10.1} MiB of the device, its context apart{}; upload {}: {}",
-            mib_at_most(m.device_bytes),
-            limit.map_or(String::new(), |bytes| format!(
-                " (--gpu-memory-limit allows {})",
-                error::room(bytes)
-            )),
-            choice.upload,
-            choice.why
-        ))?;
+        let limit = choice.limit_bytes.map_or(String::new(), |bytes| {
+            format!(" (--gpu-memory-limit allows {})", error::room(bytes))
+        });
+        let device = format!(
+            "of the device, its context apart{limit}; upload {}: {}",
+            choice.upload, choice.why
+        );
+        row(m.device_bytes, &device)?;
     }
-    output::line(&format!(
-        "{:>10.1} MiB in all: PSS of all processes at most{}",
-        mib_at_most(m.total_bytes),
-        match m.page_cache_bytes {
-            0 => String::new(),
-            bytes => format!(
-                ", without the page cache of mapped shards ({} at most)",
-                error::size(bytes)
-            ),
-        }
-    ))
+    let cache = match m.page_cache_bytes {
+        0 => String::new(),
+        bytes => format!(
+            ", without the page cache of mapped shards ({} at most)",
+            error::size(bytes)
+        ),
+    };
+    let all = format!("in all: PSS of all processes at most{cache}");
+    row(m.total_bytes, &all)
 }
 
 fn parse_size(text: &str) -> std::result::Result<(u32, u32), String> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
 use featherload::options::{self, LoaderOptions};
-use featherload::{Error, Launch, LoaderBuilder, Recipe, Result, Source};
+use featherload::{Device, Error, Launch, LoaderBuilder, Recipe, Result, Source};
 
 use crate::flags;
 use crate::output;
@@ -65,6 +65,11 @@ impl<'a> Setup<'a> {
     pub fn seed(&self) -> u64 {
         let of_config = self.said.training().map(|t| t.seed);
         self.said.loader.seed.or(of_config).unwrap_or(0)
+    }
+
+    /// Where batches end.
+    pub fn device(&self) -> Device {
+        self.said.loader.device
     }
 
     /// What the flags say, for a sub-command that says otherwise.

@@ -220,7 +220,7 @@ fn repeated(file: &File) -> Vec<u8> {
             file.bytes.len() as _,
             pixels.as_mut_ptr(),
             3 * width as i32,
-            tj::TJPF_TJPF_RGB as i32,
+            tj::TJPF_TJPF_RGB,
         );
         tj::tj3Destroy(handle);
         done

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::cut::crop::{CropHeader, Takes};
 use crate::device::cuda::{Context, CropStage, EngineThread, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, EngineShape, RowPlaces, rows_bytes};
+use crate::device::shape::{CropShape, EngineShape, LANES, RowPlaces, SUBMISSION, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
@@ -22,6 +22,8 @@ use crate::pool::ring::slots::HeldSlot;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::sys::clock::RunningClock;
 
+/// Batches that are held, ready, and being made.
+const USUAL: u32 = 3;
 /// How long to sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_millis(1);
 /// Engines take a few milliseconds for a batch. When they take longer than this they hang.
@@ -107,9 +109,15 @@ pub(crate) struct DeviceWork<'a> {
     pub(crate) engines: Option<(u32, u32)>,
 }
 
-/// Batches on a device at a time, with so many slots: one is made while another is held.
-pub(crate) fn outputs(depth: u32) -> u32 {
-    depth.max(2)
+/// Rows that are with the engines' lanes at a time.
+const IN_LANES: u32 = (LANES * SUBMISSION) as u32;
+
+/// Batches on a device at a time, with so many slots: one is made while another is held. Where
+/// engines decode, slots have what waits for them too, which takes nothing of the device:
+/// `engines` has the rows of a batch then.
+pub(crate) fn outputs(depth: u32, engines: Option<u32>) -> u32 {
+    let most = engines.map_or(u32::MAX, |rows| USUAL + IN_LANES.div_ceil(rows.max(1)));
+    depth.min(most).max(2)
 }
 
 /// What runs on a device cannot have.

@@ -101,7 +101,8 @@ fn plan_says_what_was_read_otherwise() {
     let out = featherload(dir.path(), &["plan", "--recipe", "c.yaml"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
     let text = String::from_utf8(out.stdout).unwrap();
-    let notes: Vec<&str> = text.lines().filter(|l| l.starts_with("note ")).collect();
+    let lines = crate::plan::whole_lines(&text);
+    let notes: Vec<&String> = lines.iter().filter(|l| l.starts_with("note ")).collect();
     assert!(
         notes
             .iter()

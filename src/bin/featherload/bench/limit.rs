@@ -52,6 +52,9 @@ pub struct Shares {
     /// Of the run: the device had work.
     #[serde(rename = "device_percent")]
     pub device: f64,
+    /// Of the run: the consumer handed batches to the device's JPEG engines, or waited for them.
+    #[serde(rename = "engines_waited_percent")]
+    pub engines: f64,
 }
 
 /// Processors: used by all processes of the run, and those that it may use.
@@ -69,6 +72,7 @@ pub struct Processors {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     Device,
+    Engines,
     SlowRows,
     Mixing,
     Consumer,
@@ -92,6 +96,8 @@ pub struct Facts {
     pub is_f32: bool,
     /// Moves that `--reorder fast` would make.
     pub has_moves_left: bool,
+    /// JPEG engines of the device that could help, and do not.
+    pub engines: Option<u32>,
 }
 
 impl Shares {
@@ -118,6 +124,12 @@ impl Shares {
             consumer_waited: percent(r.consumer_wait_s, seconds),
             mixing: percent(r.mix_s, seconds),
             device: r.device.map_or(0.0, |d| percent(d.busy_s(), seconds)),
+            engines: match r.device {
+                Some(d) if d.engines.pictures > 0 => {
+                    percent(seconds - r.consumer_wait_s - r.consumer_s, seconds)
+                }
+                _ => 0.0,
+            },
         }
     }
 }
@@ -165,6 +177,8 @@ impl Limit {
         let mixes = shares.mixing > 0.5 * (100.0 - shares.consumer_waited);
         if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
+        } else if rests && shares.engines > 50.0 {
+            Self::Engines
         } else if rests && shares.consumer_waited > 50.0 {
             // Both wait: batches come in order, and slots are full of finished rows.
             Self::SlowRows
@@ -185,6 +199,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Device => "the device",
+            Self::Engines => "the JPEG engines",
             Self::SlowRows => "rows that wait for slower ones (raise depth)",
             Self::Mixing => "mixing",
             Self::Consumer => "the consumer",
@@ -212,6 +227,10 @@ impl Limit {
     pub fn text(self, shares: &Shares, processors: &Processors, workers: usize) -> String {
         match self {
             Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
+            Self::Engines => format!(
+                "the GPU's JPEG engines: workers waited for them {:.0}% of their time",
+                shares.idle
+            ),
             Self::SlowRows => format!(
                 "slow images: finished rows wait for them, and workers rest {:.0}% of their time",
                 shares.idle
@@ -265,7 +284,13 @@ impl Limit {
         {
             return Some(format!("--workers {}", facts.workers + more));
         }
+        if let (Self::Stage("decode"), Some(engines)) = (this, facts.engines) {
+            return Some(format!(
+                "--decode-on both: {engines} JPEG engines of the GPU decode beside the workers"
+            ));
+        }
         match this {
+            Self::Engines => Some("a smaller --engine-share (--calibrate finds the best)".into()),
             // A smaller picture where the recipe shrinks it anyway.
             Self::Stage("decode" | "resize") if facts.file_bytes > small && !facts.is_raw => {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
@@ -517,7 +542,34 @@ mod tests {
         has_digest: false,
         is_f32: false,
         has_moves_left: false,
+        engines: None,
     };
+
+    #[test]
+    fn engines_are_advised_where_they_could_help_and_named_where_they_limit() {
+        let s = shares(&[("decode", 82.0)]);
+        let two = cores(1.9, 2);
+        let facts = Facts {
+            engines: Some(7),
+            ..FACTS
+        };
+        let faster = Limit::Stage("decode").faster(&facts, &s, &two).unwrap();
+        assert!(faster.starts_with("--decode-on both: 7 JPEG"), "{faster}");
+        let waits = Shares {
+            idle: 46.0,
+            engines: 92.0,
+            ..s
+        };
+        let limit = Limit::of(&waits, &two, 2);
+        assert_eq!(limit, Limit::Engines);
+        let text = limit.text(&waits, &two, 2);
+        assert!(
+            text.contains("engines: workers waited for them 46%"),
+            "{text}"
+        );
+        let faster = limit.faster(&FACTS, &waits, &two).unwrap();
+        assert!(faster.contains("--engine-share"), "{faster}");
+    }
 
     #[test]
     fn what_would_be_faster_follows_from_what_limits() {

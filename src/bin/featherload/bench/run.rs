@@ -7,7 +7,7 @@ use std::time::Instant;
 use featherload::forecast::Outline;
 use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
-use featherload::{Batch, Dtype, Error, Loader, Result, State};
+use featherload::{Batch, Device, Dtype, Error, Loader, Result, State};
 
 use super::BenchArgs;
 use super::bar::Bar;
@@ -234,7 +234,11 @@ fn report(
     };
     let shares = Shares::of(&r, &of_workers, running_s);
     let limit = Limit::of(&shares, &processors, workers);
-    let facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
+    let mut facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
+    facts.engines = match limit {
+        Limit::Stage("decode") => unused_engines(setup, loader),
+        _ => None,
+    };
     let limited_by = LimitedBy {
         limit,
         text: limit.text(&shares, &processors, workers),
@@ -311,7 +315,21 @@ fn facts(
         has_digest: digest.is_some(),
         is_f32: loader.state().profile.dtype == Dtype::F32.name(),
         has_moves_left: !outline.refused.is_empty(),
+        engines: None,
     })
+}
+
+/// JPEG engines of the run's device that decode nothing, and could. Asks the device.
+fn unused_engines(setup: &Setup<'_>, loader: &Loader) -> Option<u32> {
+    let profile = &loader.state().profile;
+    match setup.device() {
+        Device::Cuda(ordinal) if profile.hand_over == "crops" && profile.engines.is_none() => {
+            featherload::device::engines(ordinal)
+                .ok()
+                .map(|info| info.engines)
+        }
+        _ => None,
+    }
 }
 
 /// Whole or not at all, also if the machine stops: a state that was cut off is

@@ -83,6 +83,39 @@ fn joined(parts: &[String]) -> String {
     lines.join("\n")
 }
 
+/// Prints `head`, and behind it a text that goes on below itself.
+pub fn beside(head: &str, text: &str) -> Result<()> {
+    let at = head.chars().count();
+    let lines = wrapped(text, WIDTH.saturating_sub(at));
+    super::line(&format!(
+        "{head}{}",
+        lines.first().map_or("", String::as_str)
+    ))?;
+    let rest = lines.iter().skip(1);
+    rest.map(|line| format!("{:at$}{line}", ""))
+        .try_for_each(|line| super::line(&line))
+}
+
+/// Units that stay with their number.
+const UNITS: [&str; 8] = ["s", "ms", "KiB", "MiB", "GiB", "images/s", "bytes", "cores"];
+
+/// Words of a text: a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', '.', ':', ')']));
+        let is_number = |last: &&mut String| last.ends_with(|c: char| c.is_ascii_digit());
+        match words.last_mut().filter(|last| is_unit && is_number(last)) {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// Lines of at most so many columns, broken at blanks; a longer word stays whole, and no text
 /// is no line.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
@@ -90,13 +123,13 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
         return Vec::new();
     }
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in words(text) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
@@ -105,6 +138,13 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_and_its_unit_stand_in_one_line() {
+        let lines = wrapped("120 batches in 1.7 s, first after 1.2 s", 38);
+        assert_eq!(lines, ["120 batches in 1.7 s, first after", "1.2 s"]);
+        assert_eq!(wrapped("in s", 3), ["in", "s"]);
+    }
 
     #[test]
     fn texts_stay_within_80_columns_below_their_label() {
