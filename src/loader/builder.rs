@@ -223,7 +223,7 @@ impl LoaderBuilder {
     }
 
     /// Width and height of the largest picture that engines decode, pixels; workers decode
-    /// larger ones. The engines take 224 bytes of the device for each of its pixels. Default
+    /// larger ones. With frames the engines take 320 bytes of the device for each of its pixels. Default
     /// 1024 x 1024; of a run that is resumed, as it had it.
     pub fn engine_largest(mut self, width: u32, height: u32) -> Self {
         self.engines.largest = Some((width, height));
@@ -358,6 +358,7 @@ impl LoaderBuilder {
                 asked: self.upload,
                 limit,
                 engines: engines.map(|engines| engines.largest),
+                is_default_depth: matches!(self.depth, Depth::AtMost(_)),
             })),
         }
     }

@@ -15,7 +15,7 @@ use crate::pool::crew::default_workers;
 use crate::recipe::{EngineProfile, SampleProgram};
 
 /// Width and height of the largest picture, where nobody says another. 97% of ImageNet's are
-/// no larger, and engines then take 128 MiB of the device for each of two lanes.
+/// no larger, and engines then take 180 MiB of the device for each of two lanes.
 const LARGEST: (u32, u32) = (1024, 1024);
 /// Rows beside those of the usual slots: those of both lanes, those that wait for one, and those
 /// that workers are at. A batch is handed over when its last row is there, and a large picture
@@ -147,9 +147,20 @@ impl Asked {
     }
 }
 
+impl Wanted {
+    /// Whether a run does without them where there are none.
+    pub(super) fn is_optional(&self) -> bool {
+        self.optional
+    }
+}
+
 impl Opening {
     pub(super) fn new(wanted: Wanted, thread: EngineThread) -> Self {
         Self { wanted, thread }
+    }
+
+    pub(super) fn is_optional(&self) -> bool {
+        self.wanted.optional
     }
 
     /// Waits until it is known whether there are engines; none when a run does without.

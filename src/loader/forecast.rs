@@ -104,8 +104,10 @@ impl LoaderBuilder {
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
         let of_engines = self.wanted_engines(&program)?;
-        let uploads = self.uploads(&program, of_engines)?;
         let engines = of_engines.map(|wanted| Self::outlook(self.device, &wanted));
+        let is_without = engines.as_ref().is_some_and(|e| e.found.is_none());
+        let of_engines = of_engines.filter(|wanted| !(wanted.is_optional() && is_without));
+        let uploads = self.uploads(&program, of_engines)?;
         let asked = self.depth_with(of_engines);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;

@@ -10,6 +10,7 @@ use crate::data::index::Index;
 use crate::device::Device;
 use crate::error::{self, Error, Result};
 use crate::forecast::MemoryLimit;
+use crate::forecast::memory::Depth;
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::mixed::MixedBatches;
@@ -51,21 +52,34 @@ impl LoaderBuilder {
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
         let of_engines = self.wanted_engines(&program)?;
-        let uploads = self.uploads(&program, of_engines)?;
-        let asked = self.depth_with(of_engines);
-        if let Some(uploads) = &uploads {
+        let mut uploads = self.uploads(&program, of_engines)?;
+        let mut asked = self.depth_with(of_engines);
+        // What a run takes that does without engines where there are none.
+        let without = (self.uploads(&program, None)?, self.depth_with(None));
+        let is_settled = !of_engines.is_some_and(|wanted| wanted.is_optional());
+        if let Some(uploads) = &uploads
+            && is_settled
+        {
             uploads.check(asked)?;
         }
         let hold_timeout = self.crew.hold_timeout;
         let crew = self.crew.launch(KINDS)?;
         // Behind the coordinator, beside all that follows: it takes longer than that.
-        let opening = match (&uploads, self.device, of_engines) {
+        let mut opening = match (&uploads, self.device, of_engines) {
             (Some(uploads), Device::Cuda(ordinal), Some(wanted)) => {
                 let thread = uploads.start_engines(ordinal)?;
                 thread.map(|thread| Opening::new(wanted, thread))
             }
             _ => None,
         };
+        let mut opened = None;
+        if let Some(optional) = opening.take_if(|opening| opening.is_optional()) {
+            opened = optional.opened()?;
+            if opened.is_none() {
+                (uploads, asked) = without;
+            }
+        }
+        let is_default = !matches!(self.depth, Depth::Exactly(_));
         let host = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
@@ -102,7 +116,10 @@ impl LoaderBuilder {
             ..
         } = prepared;
         check_start(self.start, &plan)?;
-        let engines = opening.map(Opening::opened).transpose()?.flatten();
+        let engines = match opening {
+            Some(opening) => opening.opened()?,
+            None => opened,
+        };
         let rule = engines.as_ref().map(|engines| engines.rule);
         let profile = NumericProfile {
             engines: engines.as_ref().map(|engines| engines.profile.clone()),
@@ -169,7 +186,10 @@ impl LoaderBuilder {
                     program: &program,
                     plan: &plan,
                     upload: choice.upload,
-                    outputs: on_device::outputs(depth, rule.map(|_| plan.most_rows())) as usize,
+                    outputs: on_device::outputs(
+                        depth,
+                        rule.filter(|_| is_default).map(|_| plan.most_rows()),
+                    ) as usize,
                     engines: rule.map(|rule| rule.most),
                 };
                 let thread = engines.map(|engines| engines.thread);

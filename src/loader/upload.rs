@@ -40,6 +40,8 @@ pub(super) struct Uploads<'a> {
     pub(super) limit: Option<u64>,
     /// Width and height of the largest picture that engines decode, if they do.
     pub(super) engines: Option<(u32, u32)>,
+    /// Nobody has said how many slots there are, and so how many batches a caller may hold.
+    pub(super) is_default_depth: bool,
 }
 
 /// A choice, and what it takes.
@@ -210,7 +212,8 @@ impl Uploads<'_> {
             outputs,
             engines: self.engines,
         };
-        let rows = self.engines.map(|_| plan.most_rows());
+        let rows = self.engines.filter(|_| self.is_default_depth);
+        let rows = rows.map(|_| plan.most_rows());
         let outputs = |depth| on_device::outputs(depth, rows);
         let once = work(0).device_bytes(slot_bytes);
         DeviceBytes {
@@ -277,6 +280,7 @@ mod tests {
             asked: None,
             limit: None,
             engines: None,
+            is_default_depth: true,
         }
     }
 

@@ -87,11 +87,11 @@ class Loader:
     ``sandbox``
         What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
         files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
-    ``decode_on``
+    ``decode_on``, ``engine_share``, ``engine_largest``
         Who decodes JPEGs for a device: ``"cpu"`` (default), the workers; ``"both"``, they and the
         device's JPEG engines; ``"engines"``, those alone, as far as they can; ``"auto"``, as
-        ``"both"`` where there are engines. ``engine_share`` (0 to 1) and ``engine_largest`` (width
-        and height) are as the flags of ``featherload bench``.
+        ``"both"`` where there are engines. Share (0 to 1) and largest picture (width and height)
+        are as the flags of ``featherload bench``.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``upload``, ``row_limit``,
     ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes), ``epochs``,
     ``mode``, ``skip_unknown_ops``

@@ -113,7 +113,7 @@ pub struct LoaderArgs {
 
     /// The largest picture that engines decode [1024x1024].
     ///
-    /// They take 224 bytes of the device for each of its pixels. Workers decode larger ones.
+    /// They take 320 bytes of the device for each of its pixels. Workers decode larger ones.
     #[arg(long, value_name = "WxH", value_parser = parse_sides)]
     pub engine_largest: Option<(u32, u32)>,
 

@@ -13,6 +13,7 @@ use crate::device::cuda::context::{Context, Event, Stream};
 use crate::device::cuda::kernel::{Kernel, Places};
 use crate::device::cuda::memory::{DeviceBuffer, HostBuffer, Rows};
 use crate::device::cuda::outputs::Output;
+use crate::device::cuda::pinned::PinnedRing;
 use crate::device::cuda::rows::DeviceRows;
 use crate::device::cuda::stage::{Kept, Lane, Span, Work};
 use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
@@ -54,7 +55,9 @@ pub(crate) struct CropStage {
 pub(crate) struct Target {
     pub(super) output: Arc<Output>,
     /// Before this the memory must not be written. None when no row is made elsewhere.
-    pub(super) free: Option<Event>,
+    pub(super) free: Option<Arc<Event>>,
+    /// The slot stays pinned as long as this is held.
+    pub(super) pinned: Arc<PinnedRing>,
 }
 
 impl CropStage {
@@ -134,9 +137,10 @@ impl CropStage {
         let target = Target {
             output: output.clone(),
             free: match rows.iter().any(|row| row.flags & ELSEWHERE != 0) {
-                true => Some(self.lane.stream.record()?),
+                true => Some(Arc::new(self.lane.stream.record()?)),
                 false => None,
             },
+            pinned: self.lane.ring.clone(),
         };
         // As many as slots, and whatever is under way has one of those.
         let mut written = self.spare.pop().ok_or_else(|| Error::Device {

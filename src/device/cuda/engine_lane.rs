@@ -12,6 +12,7 @@ use super::engines::{Coded, Engines, Failure, decode_all};
 use super::kernel::{Kernel, Places};
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use super::outputs::Output;
+use super::pinned::PinnedRing;
 use crate::device::frames::{Bytes, Culprits, Frame, Picture};
 use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
 use crate::device::shape::{EngineShape, RowPlaces, SUBMISSION};
@@ -20,6 +21,8 @@ use crate::error::{Error, Result};
 /// A batch for engines. Nothing else may write its files, nor its rows of the output.
 pub(super) struct Job {
     pub(super) slot: Bytes,
+    /// Keeps the slot pinned.
+    pub(super) _pinned: Arc<PinnedRing>,
     pub(super) pictures: Vec<Picture>,
     pub(super) places: RowPlaces,
     pub(super) emission: KernelEmission,
@@ -27,7 +30,7 @@ pub(super) struct Job {
     /// Bytes of a row of the output.
     pub(super) row_bytes: usize,
     /// Before this the output must not be written.
-    pub(super) free: Option<Event>,
+    pub(super) free: Option<Arc<Event>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -326,7 +329,7 @@ impl Lane {
             count: rows.len(),
         };
         let to = (&self.tables, at);
-        // SAFETY: the rows lie in the slot by the check, which is pinned and held by the job,
+        // SAFETY: the rows lie in the slot by the check, which the job keeps pinned and holds,
         // unwritten, until the event behind this; the tables are the lane's.
         unsafe {
             let (stream, pitch) = (&self.stream, places.tables);
@@ -348,8 +351,9 @@ impl Lane {
             false => &[Pass::Rows],
         };
         for pass in passes {
-            // SAFETY: `check_frame` has seen that tables and pixels lie in the row's part and
-            // in its frame, which this stream has filled; the output is held by the job, large
+            // SAFETY: `check_frame` has seen that tables lie in the row's part, and pixels in the
+            // memory of frames, which are the lane's (a table that was changed behind the checks
+            // leads to other pixels of it, no further); the output is held by the job, large
             // enough by the check, its other rows are left alone, and what was in the stream
             // of the batch before is waited for (`free`); a second pass comes behind the first.
             unsafe {

@@ -203,7 +203,7 @@ impl Batch {
 /// The engines' thread, slots that are pinned, and memory for batches.
 struct Running {
     thread: EngineThread,
-    _pinned: PinnedRing,
+    pinned: Arc<PinnedRing>,
     scene: Scene,
     outputs: Outputs,
     stream: Stream,
@@ -215,7 +215,7 @@ impl Running {
         let context = thread.context().unwrap();
         let scene = Scene::new(8, ROWS as u32, ROWS * PLACES.capacity);
         Self {
-            _pinned: PinnedRing::new(&context, scene.ring()).unwrap(),
+            pinned: Arc::new(PinnedRing::new(&context, scene.ring()).unwrap()),
             scene,
             outputs: Outputs::new(&context, 8, ROWS * ROW).unwrap(),
             stream: Stream::new(&context).unwrap(),
@@ -235,7 +235,8 @@ impl Running {
         let output = Arc::new(self.outputs.take().unwrap());
         let target = Target {
             output: output.clone(),
-            free: Some(self.stream.record().unwrap()),
+            free: Some(Arc::new(self.stream.record().unwrap())),
+            pinned: self.pinned.clone(),
         };
         let emission = Emission {
             zeros: 0,
@@ -456,6 +457,36 @@ fn a_device_without_engines_says_so() {
             let mut running = Running::start(LONG);
             let why = running.thread.found().unwrap_err().to_string();
             assert!(why.contains("no JPEG engines: decode on cpu"), "{why}");
+        },
+    );
+}
+
+#[test]
+fn a_device_that_cannot_be_opened_says_why() {
+    run(
+        "a_device_that_cannot_be_opened_says_why",
+        &[("STANDIN_FAIL", "cuDevicePrimaryCtxRetain:46:1")],
+        || {
+            let mut thread = EngineThread::start(0, SHAPE, LONG).unwrap();
+            let why = thread.found().unwrap_err().to_string();
+            assert!(why.contains("cuDevicePrimaryCtxRetain"), "{why}");
+        },
+    );
+}
+
+/// A training step that holds the memory of a batch is no engine that hangs.
+#[test]
+fn a_batch_that_is_read_is_waited_for_without_end() {
+    run(
+        "a_batch_that_is_read_is_waited_for_without_end",
+        &[("STANDIN_PENDING", "40"), ("STANDIN_NVJPEG_SLOW", "900")],
+        || {
+            let mut running = Running::opened(Duration::from_millis(300));
+            let batch = Batch::of(&[(64, 64)]);
+            let output = running.submit(&batch).unwrap();
+            // Over at the 40th look.
+            assert!(running.done().unwrap().is_empty());
+            drop(output);
         },
     );
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::context::Context;
+use super::context::{Context, Event};
 use super::crop_stage::Target;
 use super::engine_lane::{Job, Lane, Made};
 use super::engines::Engines;
@@ -45,8 +45,10 @@ pub(crate) struct EngineThread {
     ends: Option<Ends>,
     process: u32,
     rows: usize,
-    /// Time that was waited for the oldest batch that is not done.
-    waited: Option<RunningClock>,
+    /// Of batches that are not reported: when their memory may be written.
+    free: VecDeque<Option<Arc<Event>>>,
+    /// Time that was waited for engines that could work, and submissions that they had then.
+    waited: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
     times: Arc<Mutex<EngineTimes>>,
@@ -81,6 +83,9 @@ impl EngineThread {
             let context = match Context::open(ordinal) {
                 Ok(context) => context,
                 Err(why) => {
+                    // Whoever asks first is told.
+                    let what = why.to_string();
+                    let _ = say_found.send(Err(Error::Device { what }));
                     let _ = say_context.send(Err(why));
                     return;
                 }
@@ -124,6 +129,7 @@ impl EngineThread {
             }),
             process: process::id(),
             rows: shape.rows,
+            free: VecDeque::new(),
             waited: None,
             limit,
             failed: None,
@@ -200,9 +206,15 @@ impl EngineThread {
                 ),
             });
         }
-        let Target { output, free } = target;
+        let Target {
+            output,
+            free,
+            pinned,
+        } = target;
+        self.free.push_back(free.clone());
         let job = Job {
             slot,
+            _pinned: pinned,
             pictures,
             places,
             emission,
@@ -218,6 +230,10 @@ impl EngineThread {
 
     /// What the engines did so far.
     pub(crate) fn times(&self) -> EngineTimes {
+        // A forked copy may have the lock of a thread that it does not have.
+        if self.process != process::id() {
+            return EngineTimes::default();
+        }
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,16 +251,13 @@ impl EngineThread {
             match self.ends()?.done.recv_timeout(look) {
                 Ok(done) => {
                     self.waited = None;
+                    self.free.pop_front();
                     return done.map(Some).map_err(|why| self.fail(why));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let waited = self
-                .waited
-                .get_or_insert_with(RunningClock::start)
-                .read(look);
-            if waited >= self.limit {
+            if self.waited(look) >= self.limit {
                 let limit = self.limit;
                 return Err(self.fail(Error::Device {
                     what: format!(
@@ -257,6 +270,24 @@ impl EngineThread {
             if left.is_zero() {
                 return Ok(None);
             }
+        }
+    }
+
+    /// How long engines have done nothing, though they could. While a reader has the memory of
+    /// the oldest batch, as a training step that was put into a stream, they cannot.
+    fn waited(&mut self, look: Duration) -> Duration {
+        let oldest = self.free.front().and_then(Option::as_ref);
+        let is_read = oldest.is_some_and(|free| matches!(free.is_over(), Ok(false)));
+        let submissions = self.times().submissions;
+        if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != submissions) {
+            self.waited = None;
+        }
+        let (clock, _) = self
+            .waited
+            .get_or_insert_with(|| (RunningClock::start(), submissions));
+        match is_read {
+            true => Duration::ZERO,
+            false => clock.read(look),
         }
     }
 
@@ -317,7 +348,7 @@ impl Drop for EngineThread {
         let mut waited = RunningClock::start();
         loop {
             match done.recv_timeout(LOOK) {
-                Ok(_) => {}
+                Ok(_) => waited = RunningClock::start(),
                 Err(RecvTimeoutError::Disconnected) => break,
                 // It keeps what its engines may write, for as long as this process lives.
                 Err(RecvTimeoutError::Timeout) if waited.read(LOOK) >= END => return,

@@ -26,7 +26,8 @@ pub(super) struct Lane {
     under_way: VecDeque<UnderWay>,
     /// Of batches that failed half way: what the device may still read.
     stranded: Vec<Kept>,
-    pub(super) ring: PinnedRing,
+    /// Shared with whoever else lets the device read slots.
+    pub(super) ring: Arc<PinnedRing>,
     pub(super) outputs: Outputs,
     pub(super) stream: Arc<Stream>,
     times: DeviceTimes,
@@ -123,7 +124,7 @@ impl Lane {
             under_way: VecDeque::new(),
             stranded: Vec::new(),
             outputs: Outputs::new(context, outputs, output_bytes)?,
-            ring: PinnedRing::new(context, ring)?,
+            ring: Arc::new(PinnedRing::new(context, ring)?),
             stream: Arc::new(Stream::new(context)?),
             times: DeviceTimes::default(),
         })

@@ -113,8 +113,8 @@ pub(crate) struct DeviceWork<'a> {
 const IN_LANES: u32 = (LANES * SUBMISSION) as u32;
 
 /// Batches on a device at a time, with so many slots: one is made while another is held. Where
-/// engines decode, slots have what waits for them too, which takes nothing of the device:
-/// `engines` has the rows of a batch then.
+/// engines decode and nobody says how many, slots have what waits for them too, which takes
+/// nothing of the device: `engines` has the rows of a batch then.
 pub(crate) fn outputs(depth: u32, engines: Option<u32>) -> u32 {
     let most = engines.map_or(u32::MAX, |rows| USUAL + IN_LANES.div_ceil(rows.max(1)));
     depth.min(most).max(2)

@@ -290,7 +290,10 @@ impl Limit {
             ));
         }
         match this {
-            Self::Engines => Some("a smaller --engine-share (--calibrate finds the best)".into()),
+            Self::Engines => Some(
+                "--decode-on both with a smaller --engine-share (--calibrate finds the best)"
+                    .into(),
+            ),
             // A smaller picture where the recipe shrinks it anyway.
             Self::Stage("decode" | "resize") if facts.file_bytes > small && !facts.is_raw => {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
