@@ -156,7 +156,8 @@ impl LoaderBuilder {
 
     /// Slots of the ring: batches that are held, ready or being filled at a
     /// time. Default 3, or as many as a memory limit leaves; with the engines of a device
-    /// ([`LoaderBuilder::decode_on`]) more, for 512 rows.
+    /// ([`LoaderBuilder::decode_on`]) more, for 512 rows: the
+    /// device then has memory for the batches that its engines are at, and three.
     pub fn depth(mut self, slots: u32) -> Self {
         self.depth = Depth::Exactly(slots);
         self

@@ -14,8 +14,9 @@ use crate::plan::{EngineShare, State};
 use crate::pool::crew::default_workers;
 use crate::recipe::{EngineProfile, SampleProgram};
 
-/// Width and height of the largest picture, where nobody says another. 97% of ImageNet's are
-/// no larger, and engines then take 180 MiB of the device for each of two lanes.
+/// Width and height of the largest picture, where nobody says another: of 66 ImageNet photos 61
+/// can be handed over with it, and 52 with 512 x 512. Engines then take 180 MiB of the device
+/// for each of two lanes.
 const LARGEST: (u32, u32) = (1024, 1024);
 /// Rows beside those of the usual slots: those of both lanes, those that wait for one, and those
 /// that workers are at. A batch is handed over when its last row is there, and a large picture
@@ -53,7 +54,7 @@ pub(super) fn depth(asked: Depth, batch: u32) -> Depth {
     }
 }
 
-/// Engines that are being opened, or that a run does without.
+/// Engines that are being opened.
 #[derive(Debug)]
 pub(super) struct Opening {
     wanted: Wanted,

@@ -103,10 +103,7 @@ impl LoaderBuilder {
         let program = self.program()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let of_engines = self.wanted_engines(&program)?;
-        let engines = of_engines.map(|wanted| Self::outlook(self.device, &wanted));
-        let is_without = engines.as_ref().is_some_and(|e| e.found.is_none());
-        let of_engines = of_engines.filter(|wanted| !(wanted.is_optional() && is_without));
+        let (of_engines, engines) = self.engines_here(&program)?;
         let uploads = self.uploads(&program, of_engines)?;
         let asked = self.depth_with(of_engines);
         if let Some(uploads) = &uploads {
@@ -169,9 +166,9 @@ impl LoaderBuilder {
     /// What `build` would refuse otherwise.
     pub fn memory_with_workers(self, numbers: &[usize]) -> Result<Vec<MemoryForecast>> {
         let program = self.program()?;
-        let engines = self.wanted_engines(&program)?;
-        let uploads = self.uploads(&program, engines)?;
-        let asked = self.depth_with(engines);
+        let (of_engines, _) = self.engines_here(&program)?;
+        let uploads = self.uploads(&program, of_engines)?;
+        let asked = self.depth_with(of_engines);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
@@ -200,6 +197,18 @@ impl LoaderBuilder {
 }
 
 impl LoaderBuilder {
+    /// What a run on this machine wants of engines, and what there is of them.
+    fn engines_here(
+        &self,
+        program: &SampleProgram,
+    ) -> Result<(Option<WantedEngines>, Option<EngineOutlook>)> {
+        let wanted = self.wanted_engines(program)?;
+        let outlook = wanted.map(|wanted| Self::outlook(self.device, &wanted));
+        let is_without = outlook.as_ref().is_some_and(|e| e.found.is_none());
+        let wanted = wanted.filter(|wanted| !(wanted.is_optional() && is_without));
+        Ok((wanted, outlook))
+    }
+
     /// Asks the device for its engines, if it is here.
     fn outlook(device: Device, wanted: &WantedEngines) -> EngineOutlook {
         let found = match device {

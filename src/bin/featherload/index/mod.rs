@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::flags;
 use crate::output;
+use crate::output::fields::beside;
 use crate::source_args::SourceArgs;
 
 /// Count samples, classes, formats, sizes and unreadable files of a data set.
@@ -255,25 +256,24 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
         let path = index.relative_path(p.id).display();
         format!("{} x {} ({path})", p.width, p.height)
     };
-    output::line(&format!(
-        "sizes      smallest {}, largest {}",
-        picture(&s.smallest),
-        picture(&s.largest)
-    ))?;
+    let (smallest, largest) = (picture(&s.smallest), picture(&s.largest));
+    let sizes = format!("smallest {smallest}, largest {largest}");
+    beside("sizes      ", &sizes)?;
     output::line(&format!(
         "           width {} to {}, median {}; height {} to {}, median {}",
         s.width.min, s.width.max, s.width.median, s.height.min, s.height.max, s.height.median
     ))?;
     let megapixels = |pixels: u64| pixels as f64 * 1e-6;
-    output::line(&format!(
-        "           megapixels: mean {:.3}, median {:.3}, 10% below {:.3}, 90% below {:.3}, 99% \
+    let spread = format!(
+        "megapixels: mean {:.3}, median {:.3}, 10% below {:.3}, 90% below {:.3}, 99% \
          below {:.3}",
         s.mean_megapixels,
         s.median_megapixels,
         megapixels(s.pixels.p10),
         megapixels(s.pixels.p90),
         megapixels(s.pixels.p99),
-    ))?;
+    );
+    beside("           ", &spread)?;
     let decoded = u64::try_from(s.decoded_bytes).unwrap_or(u64::MAX);
     output::line(&format!(
         "bytes      {} of files, {} as RGB",
