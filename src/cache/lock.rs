@@ -7,6 +7,8 @@
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 
@@ -15,6 +17,10 @@ use crate::error::{Error, Result};
 
 /// How often a lock file that its holder has just removed is made again.
 const TRIES: usize = 1000;
+/// How long a lock that is held is asked for. The last who shares one holds it alone for the
+/// moment in which it removes the file, which is not a build.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock file, locked.
 #[derive(Debug)]
@@ -53,7 +59,9 @@ impl Lock {
 
     fn take(folder: &Path, shared: bool) -> Result<Self> {
         let path = folder.join(LOCK);
-        for _ in 0..TRIES {
+        let until = Instant::now() + PATIENCE;
+        let mut replaced = 0;
+        while replaced < TRIES {
             // Not that of a link's target: two folders may have links to it.
             let file = File::options()
                 .read(true)
@@ -73,13 +81,21 @@ impl Lock {
                 true => file.try_lock_shared(),
                 false => file.try_lock(),
             };
-            locked.map_err(|e| match e {
-                TryLockError::WouldBlock => Error::dataset(
-                    folder,
-                    "another process is building this cache: wait for it, or name another folder",
-                ),
-                TryLockError::Error(e) => Error::io_at("lock", &path, e),
-            })?;
+            match locked {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    thread::sleep(PAUSE);
+                    continue;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::dataset(
+                        folder,
+                        "another process is building this cache: wait for it, or name another \
+                         folder",
+                    ));
+                }
+                Err(TryLockError::Error(e)) => return Err(Error::io_at("lock", &path, e)),
+            }
             // Who held it may have removed it between our two calls.
             let held = file
                 .metadata()
@@ -88,6 +104,7 @@ impl Lock {
             if there.is_ok_and(|t| (t.dev(), t.ino()) == (held.dev(), held.ino())) {
                 return Ok(Self { path, file, shared });
             }
+            replaced += 1;
         }
         Err(Error::dataset(
             &path,
@@ -96,5 +113,48 @@ impl Lock {
                  it, or name another folder"
             ),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// The last to leave holds the file alone while it removes it.
+    #[test]
+    fn who_comes_while_the_last_leaves_gets_in() {
+        let folder = tempfile::tempdir().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        drop(Lock::share(folder.path()).unwrap());
+                    }
+                });
+            }
+        });
+        assert!(!folder.path().join(LOCK).exists());
+    }
+
+    #[test]
+    fn who_builds_is_waited_for_a_moment_and_then_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Lock::hold(folder.path()).unwrap();
+        for take in [Lock::hold, Lock::share] {
+            let e = take(folder.path()).unwrap_err().to_string();
+            assert!(e.contains("another process is building"), "{e}");
+        }
+        let gone = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(100));
+                gone.store(true, Ordering::SeqCst);
+                drop(held);
+            });
+            drop(Lock::share(folder.path()).unwrap());
+            assert!(gone.load(Ordering::SeqCst));
+        });
     }
 }
