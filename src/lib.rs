@@ -19,6 +19,7 @@ mod cut;
 mod data;
 pub mod device;
 pub mod error;
+pub mod fetch;
 pub mod forecast;
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]

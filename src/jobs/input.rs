@@ -48,6 +48,8 @@ pub(crate) struct Input {
     buffer: Vec<u8>,
     path: Vec<u8>,
     pattern: Pattern,
+    /// Whether shards stay open.
+    keeps: bool,
     mapped: Shards<MappedShard>,
     read: Shards<File>,
 }
@@ -95,6 +97,7 @@ impl Input {
     /// `pattern` says in which order parts of shards will be asked for.
     pub(crate) fn new(mode: InputMode, max_bytes: u64, pattern: Pattern) -> Self {
         Self {
+            keeps: true,
             mode,
             max_bytes,
             buffer: Vec::new(),
@@ -102,6 +105,15 @@ impl Input {
             pattern,
             mapped: Shards::new(),
             read: Shards::new(),
+        }
+    }
+
+    /// The same, with no shard that stays open when a sample of it is done: one that is
+    /// removed takes its room until nobody has it open.
+    pub(crate) fn keeping_none(self) -> Self {
+        Self {
+            keeps: false,
+            ..self
         }
     }
 
@@ -114,11 +126,20 @@ impl Input {
         check_length("the member", range.end - range.start, self.max_bytes)?;
         let number = index.part(id).map_or(0, |part| part.shard);
         match self.mode {
+            InputMode::Map if !self.keeps => {
+                let (file, len) = index.open_shard(number, path)?;
+                if range.end > len as u64 {
+                    return Err(cut_off(&range, len as u64));
+                }
+                let map = map(&file, &range)?;
+                sigbus::set_live_map(&map);
+                Ok(Bytes::File(LiveFile(map)))
+            }
             InputMode::Map => {
                 let pattern = self.pattern;
                 let shard = self.mapped.get(number, || {
                     let (file, len) = index.open_shard(number, path)?;
-                    Ok(MappedShard::new(map(&file, len)?, pattern))
+                    Ok(MappedShard::new(map(&file, &(0..len as u64))?, pattern))
                 })?;
                 let len = shard.map().len() as u64;
                 let part = usize::try_from(range.start)
@@ -134,6 +155,9 @@ impl Input {
                 Ok(Bytes::Part(LivePart(bytes)))
             }
             InputMode::Read => {
+                if !self.keeps {
+                    self.read = Shards::new();
+                }
                 let file = self
                     .read
                     .get(number, || Ok(index.open_shard(number, path)?.0))?;
@@ -162,7 +186,7 @@ fn open_file<'a>(
     let file = File::from(fd);
     match mode {
         InputMode::Map => {
-            let map = map(&file, len)?;
+            let map = map(&file, &(0..len as u64))?;
             sigbus::set_live_map(&map);
             Ok(Bytes::File(LiveFile(map)))
         }
@@ -190,13 +214,16 @@ fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
     buffer
 }
 
-fn map(file: &File, len: usize) -> Result<Mmap, SampleFault> {
+fn map(file: &File, range: &Range<u64>) -> Result<Mmap, SampleFault> {
+    let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let mut options = MmapOptions::new();
+    options.offset(range.start).len(len);
     // SAFETY: the file may be changed by others while it is mapped. Changed
     // bytes reach only the decoders, which take untrusted bytes; a shrunken file
     // raises SIGBUS, which `sigbus` turns into a failed sample: `Input::open`
     // announces each map before it hands out bytes of it. No reference outlives
     // the sample.
-    unsafe { MmapOptions::new().len(len).map(file) }.map_err(unreadable)
+    unsafe { options.map(file) }.map_err(unreadable)
 }
 
 fn check_length(what: &str, len: u64, most: u64) -> Result<(), SampleFault> {
@@ -288,8 +315,16 @@ mod tests {
             .collect();
         let index = Index::of_parts(dir.path(), &shards);
         for mode in [InputMode::Map, InputMode::Read] {
-            for pattern in [Pattern::Shuffled, Pattern::InOrder] {
-                let mut input = Input::new(mode, 9000, pattern);
+            for (pattern, keeps) in [
+                (Pattern::Shuffled, true),
+                (Pattern::InOrder, true),
+                (Pattern::InOrder, false),
+            ] {
+                let input = Input::new(mode, 9000, pattern);
+                let mut input = match keeps {
+                    true => input,
+                    false => input.keeping_none(),
+                };
                 // More shards than stay open, twice.
                 for id in (0..45).chain(0..45) {
                     let opened = input.open(&index, id);

@@ -3,6 +3,8 @@
 //! Used in the process that builds jobs: the coordinator, and the consumer with zero
 //! workers. Without the decoders there are none, and a helper does them.
 
+#[cfg(feature = "codecs")]
+use crate::fetch;
 use crate::jobs::{encode, images, masks, pictures, rays, views};
 #[cfg(feature = "codecs")]
 use crate::pool::coordinator::own;
@@ -48,5 +50,5 @@ pub(crate) const KINDS: &[JobKind] = &[
 /// `LoaderBuilder::helper(env!("CARGO_BIN_EXE_trainer"))`, or take zero workers.
 #[cfg(feature = "codecs")]
 pub fn init() {
-    own::init(KINDS);
+    own::init_with_others(KINDS, fetch::HELPERS);
 }

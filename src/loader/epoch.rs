@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::data::index::{Index, ScanReport};
 use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
+use crate::fetch::client::Fetcher;
 use crate::jobs::images::batch::Batch;
 use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::replay::Replay;
@@ -23,6 +24,8 @@ use crate::plan::{Mark, Plan, Position, State};
 pub struct Loader {
     engine: ImageEngine,
     run: Run,
+    /// What gets the shards, where they lie elsewhere.
+    fetcher: Option<Fetcher>,
     /// The epoch at which the state stands was broken off.
     broken_off: bool,
     /// When the last batch was handed over.
@@ -48,10 +51,11 @@ pub struct Epoch<'a> {
 }
 
 impl Loader {
-    pub(super) fn new(engine: ImageEngine, run: Run) -> Self {
+    pub(super) fn new(engine: ImageEngine, run: Run, fetcher: Option<Fetcher>) -> Self {
         Self {
             engine,
             run,
+            fetcher,
             broken_off: false,
             handed_over: None,
             consumer: Duration::ZERO,
@@ -166,6 +170,7 @@ impl Loader {
             mix_s: self.run.mixing.as_secs_f64(),
             consumer_s: self.consumer.as_secs_f64(),
             device: self.engine.device_times(),
+            fetch: self.fetcher.as_ref().map(Fetcher::report),
             ..LoaderReport::of(self.engine.report()?)
         })
     }
@@ -186,6 +191,11 @@ impl Loader {
     /// Without a device, or with fewer batches left than one; what [`Epoch::next`] may
     /// meet.
     pub fn replay(&mut self, rounds: u32) -> Result<Replay> {
+        if self.fetcher.is_some() {
+            return Err(Error::config(
+                "a replay needs batches that are there: use a copy of the cache on this machine",
+            ));
+        }
         self.engine.replay(&mut self.run, rounds)
     }
 
@@ -221,6 +231,11 @@ impl Loader {
             self.consumer += at.elapsed();
         }
         check_epoch("set_epoch", self.run.state.epoch)?;
+        let began = Instant::now();
+        if !self.shards_are_there(limit)? {
+            return Ok(None);
+        }
+        let limit = limit.saturating_sub(began.elapsed());
         match self.engine.next_within(&mut self.run, limit) {
             Ok(None) => Ok(None),
             Ok(Some(batch)) => {
@@ -236,6 +251,21 @@ impl Loader {
                 Err(why)
             }
         }
+    }
+}
+
+impl Loader {
+    /// Whether the shards of the next batch are on this machine, within `limit`. They stay until
+    /// the batch is handed over, and so do those of batches behind it that are there.
+    fn shards_are_there(&mut self, limit: Duration) -> Result<bool> {
+        let Some(fetcher) = &mut self.fetcher else {
+            return Ok(true);
+        };
+        let (run, most) = (&mut self.run, self.engine.under_way());
+        let at = run.state.mark();
+        let there = fetcher.ready(&run.index, &run.plan, at, most, limit)?;
+        run.can_be_made = Some(there.unwrap_or(0));
+        Ok(there.is_some())
     }
 }
 

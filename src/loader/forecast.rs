@@ -110,6 +110,7 @@ impl LoaderBuilder {
             uploads.check_rows()?;
         }
         let wanted = Wanted {
+            helper: self.crew.helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
@@ -173,6 +174,7 @@ impl LoaderBuilder {
             uploads.check_rows()?;
         }
         let wanted = Wanted {
+            helper: self.crew.helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),

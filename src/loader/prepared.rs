@@ -4,9 +4,12 @@
 //! In the consumer.
 
 use crate::data::index::{Index, ScanReport};
+use std::path::Path;
+
 use crate::data::sizes::Sizes;
 use crate::data::survey;
 use crate::error::{Error, Result, room};
+use crate::fetch::client::Fetcher;
 use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
 use crate::forecast::{MemoryForecast, MemoryLimit};
 use crate::jobs::images::mixed;
@@ -25,6 +28,8 @@ use crate::recipe::{RowExtent, SampleProgram};
 pub(super) struct Prepared {
     pub(super) index: Index,
     pub(super) scan: Option<ScanReport>,
+    /// What gets the shards, where they lie elsewhere.
+    pub(super) fetcher: Option<Fetcher>,
     pub(super) plan: Plan,
     pub(super) packing: Packing,
     /// Those of the packing, for the job.
@@ -39,6 +44,8 @@ pub(super) struct Prepared {
 
 /// What a [`Prepared`] is made from.
 pub(super) struct Wanted<'a> {
+    /// The executable that helpers are started from, where it is named.
+    pub(super) helper: Option<&'a Path>,
     pub(super) program: &'a SampleProgram,
     pub(super) plan: &'a PlanOptions,
     pub(super) sample_weights: Option<&'a [f64]>,
@@ -74,7 +81,14 @@ impl Prepared {
     /// # Errors
     /// A data set that cannot be read, options that do not fit it.
     pub(super) fn new(source: Source, wanted: &Wanted<'_>) -> Result<Self> {
-        let (index, scan) = source.open()?;
+        let (index, scan, fetcher) = source.open_with(wanted.helper)?;
+        if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
+            return Err(Error::option(
+                "on_error",
+                "substitutes may lie in any shard, and `fetch_limit` keeps only some of the \
+                 cache's: use `on_error` skip, or a `fetch_limit` with room for all of it",
+            ));
+        }
         let (program, limits) = (wanted.program, wanted.limits);
         let options = &wanted.plan.settled(index.len(), index.shards());
         options.check(index.len())?;
@@ -119,6 +133,7 @@ impl Prepared {
         Ok(Self {
             index,
             scan,
+            fetcher,
             plan,
             packing,
             sizes: for_job,

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use crate::device::DeviceTimes;
+use crate::fetch::FetchReport;
 use crate::jobs::stages::StageTimes;
 use crate::pool::report::PoolReport;
 use crate::pool::sandbox::Sandboxed;
@@ -51,6 +52,8 @@ pub struct LoaderReport {
     pub consumer_s: f64,
     /// Where the device's time went; none without a device.
     pub device: Option<DeviceTimes>,
+    /// What was fetched from an object store; none where the data set lies here.
+    pub fetch: Option<FetchReport>,
 }
 
 impl LoaderReport {

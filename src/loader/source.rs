@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::{FolderOptions, Index, ListOptions, ScanReport, ShardOptions};
 use crate::error::{Error, Result};
+use crate::fetch::client::Fetcher;
+use crate::fetch::{Address, FetchOptions};
 
 /// A data set, not read yet.
 #[derive(Debug)]
@@ -21,25 +23,31 @@ pub enum Source {
     /// Uncompressed tar shards, as WebDataset writes them;
     /// [`Index::expand_shards`] makes paths of patterns.
     Shards(Vec<PathBuf>, ShardOptions),
+    /// A cache that lies in an object store.
+    Store(Address, FetchOptions),
     /// An index that is in memory already.
     Index(Box<Index>),
 }
 
 impl Source {
     /// What a data set may be, in words: for help and for messages.
-    pub const KINDS: &str = "a folder, tar shards, a list file, a cache or a saved index";
+    pub const KINDS: &str = "a folder, tar shards, a list file, a cache, a saved index, or \
+                              the address of a cache (s3://BUCKET/PREFIX)";
 
     /// A folder is a cache when it has a cache's manifest, and a folder of images
     /// otherwise; a file is a saved index when it begins like one,
     /// and a list file otherwise. A path that ends in `.tar`, or as a compressed one
     /// does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to do), or
-    /// that is not there and has the signs of a brace or a glob, is of tar shards. All
-    /// with default options.
+    /// that is not there and has the signs of a brace or a glob, is of tar shards. An
+    /// address of an object store is that of a cache. All with default options.
     ///
     /// # Errors
     /// When nothing is at `path`.
     pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
+        if Address::is_one(&path) && !Index::names_tars(&path) {
+            return Ok(Self::Store(Address::parse(&path)?, FetchOptions::default()));
+        }
         if Index::names_shards(&path) {
             let shards = Index::expand_shards(&[&path])?;
             return Ok(Self::Shards(shards, ShardOptions::default()));
@@ -67,6 +75,27 @@ impl Source {
     /// # Errors
     /// When the data set cannot be read, or is empty.
     pub fn open(self) -> Result<(Index, Option<ScanReport>)> {
+        let (index, report, _) = self.open_with(None)?;
+        Ok((index, report))
+    }
+
+    /// The same, with what gets the shards, where they lie elsewhere. `helper`: the executable
+    /// that it is started from, where it is named.
+    pub(super) fn open_with(
+        self,
+        helper: Option<&Path>,
+    ) -> Result<(Index, Option<ScanReport>, Option<Fetcher>)> {
+        let here = match self {
+            Self::Store(address, options) => {
+                let (fetcher, index) = Fetcher::open(address, options, helper.map(Path::to_owned))?;
+                return Ok((index, None, Some(fetcher)));
+            }
+            here => here.open_here()?,
+        };
+        Ok((here.0, here.1, None))
+    }
+
+    fn open_here(self) -> Result<(Index, Option<ScanReport>)> {
         match self {
             Self::Folder(path, options) => {
                 Index::folder(&path, &options).map(|(i, r)| (i, Some(r)))
@@ -82,6 +111,10 @@ impl Source {
                 Index::from_shards(&shards, &options).map(|(i, r)| (i, Some(r)))
             }
             Self::Index(index) => Ok((*index, None)),
+            Self::Store(address, _) => Err(Error::dataset(
+                address.as_str(),
+                "lies in an object store, and this needs a data set on this machine",
+            )),
         }
     }
 }

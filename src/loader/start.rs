@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::data::index::Index;
 use crate::device::Device;
 use crate::error::{self, Error, Result};
+use crate::fetch::client::Fetcher;
 use crate::forecast::MemoryLimit;
 use crate::forecast::memory::Depth;
 use crate::jobs::images::device_pool::DevicePool;
@@ -63,6 +64,7 @@ impl LoaderBuilder {
             uploads.check(asked)?;
         }
         let hold_timeout = self.crew.hold_timeout;
+        let helper = self.crew.helper.clone();
         let crew = self.crew.launch(KINDS)?;
         // Behind the coordinator, beside all that follows: it takes longer than that.
         let mut opening = match (&uploads, self.device, of_engines) {
@@ -85,6 +87,7 @@ impl LoaderBuilder {
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
         let wanted = Wanted {
+            helper: helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
@@ -109,6 +112,7 @@ impl LoaderBuilder {
         let Prepared {
             index,
             scan,
+            mut fetcher,
             plan,
             packing,
             sizes,
@@ -148,12 +152,16 @@ impl LoaderBuilder {
             let at = mark_to_resume(&from, &plan)?;
             (state.epoch, state.samples) = (at.epoch, at.samples);
         }
+        if let Some(fetcher) = &mut fetcher {
+            fetcher.plan(&index, &plan, state.mark(), self.epochs)?;
+        }
         let spec = ImageSpec {
             program: program.clone(),
             plan: plan.options().clone(),
             limits: self.limits,
             tries,
             engines: rule,
+            shards_go: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
         let shape = Shape {
             slots: depth,
@@ -169,7 +177,8 @@ impl LoaderBuilder {
         let engine = crew.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
-            place_of(&plan, state.mark()),
+            // Shards that come from elsewhere are not there yet.
+            fetcher.is_none().then(|| place_of(&plan, state.mark())),
             |needed, free| {
                 format!(
                     "the ring needs {} and {} are available: lower `batch` or `depth`, or use a \
@@ -209,12 +218,14 @@ impl LoaderBuilder {
                 packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,
+                can_be_made: fetcher.as_ref().map(|_| 0),
                 on_error: self.on_error,
                 tries,
                 startup: began.elapsed(),
                 mixed: self.recipe.mixing.as_ref().map(MixedBatches::new),
                 mixing: Duration::ZERO,
             },
+            fetcher,
         ))
     }
 }

@@ -12,6 +12,7 @@ use crate::data::index::{
     ListOptions, ShardLabels, ShardOptions,
 };
 use crate::error::{Error, Result};
+use crate::fetch::FetchOptions;
 use crate::loader::Source;
 
 /// A data set and how it is read. What is left out is found out or has a default.
@@ -39,6 +40,10 @@ pub struct SourceOptions {
     pub label_json: Option<String>,
     /// Where the index of tar shards is kept; `none` keeps none.
     pub index_dir: Option<PathBuf>,
+    /// Of a cache in an object store: the folder that its shards come to.
+    pub fetch_dir: Option<PathBuf>,
+    /// Of a cache in an object store: most bytes that its folder may hold.
+    pub fetch_limit: Option<u64>,
 }
 
 /// Where labels come from.
@@ -69,6 +74,8 @@ impl SourceOptions {
             || self.label_field.is_some()
             || self.label_json.is_some()
             || self.index_dir.is_some()
+            || self.fetch_dir.is_some()
+            || self.fetch_limit.is_some()
     }
 
     /// What people call the data set: the end of its path; of a config's list where
@@ -122,6 +129,7 @@ impl SourceOptions {
             ));
         }
         self.refuse_shard_options(list, "a list file")?;
+        self.refuse_fetch_options(list, "a list file")?;
         let mut options = self.list_options(config)?;
         let of_config = config.and_then(|config| config.list_options.root.clone());
         options.root = root.map(Path::to_owned).or(options.root).or(of_config);
@@ -129,7 +137,11 @@ impl SourceOptions {
     }
 
     fn detected(&self, path: &Path, config: Option<&Training>) -> Result<Source> {
-        Ok(match Source::detect(path)? {
+        let detected = Source::detect(path)?;
+        if !matches!(detected, Source::Store(..)) {
+            self.refuse_fetch_options(path, "on this machine")?;
+        }
+        Ok(match detected {
             Source::Folder(path, _) => {
                 self.refuse_list_options(&path, "a folder")?;
                 self.refuse_shard_options(&path, "a folder")?;
@@ -178,6 +190,19 @@ impl SourceOptions {
                 self.refuse_shard_options(path, kind)?;
                 saved
             }
+            Source::Store(address, _) => {
+                let fixed = (path, "a cache in an object store");
+                let made_with = "its classes and labels are fixed: remove the option";
+                self.refuse(self.classes.is_some(), "classes", fixed, made_with)?;
+                let without = self.labels == LabelSource::None;
+                self.refuse(without, "labels: none", fixed, made_with)?;
+                self.refuse_list_options(path, fixed.1)?;
+                self.refuse_shard_options(path, fixed.1)?;
+                let mut options = FetchOptions::default();
+                options.dir.clone_from(&self.fetch_dir);
+                options.limit = self.fetch_limit;
+                Source::Store(address, options)
+            }
             other => {
                 return Err(Error::config(format!(
                     "{}: no options are known for such a source: {other:?}",
@@ -207,6 +232,18 @@ impl SourceOptions {
             (self.index_dir.is_some(), "index_dir"),
         ] {
             let what_to_do = "remove the option, or give tar shards";
+            self.refuse(given, option, (path, kind), what_to_do)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_fetch_options(&self, path: &Path, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.fetch_dir.is_some(), "fetch_dir"),
+            (self.fetch_limit.is_some(), "fetch_limit"),
+        ] {
+            let what_to_do =
+                "remove the option, or give the address of a cache (s3://BUCKET/PREFIX)";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())

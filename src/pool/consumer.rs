@@ -67,14 +67,14 @@ pub(crate) struct PoolOptions {
 
 impl Pool {
     /// Sends ring and job to a coordinator that waits for them, and the first
-    /// ticket; while workers begin with it, the rest of the ring is allocated.
+    /// ticket, where it can be made already; while workers begin with it, the rest of the ring is allocated.
     pub(crate) fn start(
         coordinator: CoordinatorHandle,
         ring: Ring,
         request: StartRequest,
         job: &[BorrowedFd<'_>],
         options: PoolOptions,
-        first: Place,
+        first: Option<Place>,
     ) -> Result<Self> {
         let tries = request.job.tries;
         coordinator.send_start(&request, ring.as_fd(), job)?;
@@ -92,7 +92,7 @@ impl Pool {
             ended: None,
             owner: getpid(),
         };
-        let nobody_else = |n| (n == 0).then_some(first);
+        let nobody_else = |n| first.filter(|_| n == 0);
         pool.post_ahead(&nobody_else);
         pool.slots.ring().allocate_rest()?;
         pool.coordinator.await_start()?;

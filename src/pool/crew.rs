@@ -138,8 +138,8 @@ impl Ready {
         self.workers
     }
 
-    /// Starts the job, whose first batch stands at `first`. Slots of so many rows
-    /// and bytes. With workers the whole ring is allocated: one that is larger than
+    /// Starts the job, whose first batch stands at `first`; none = nothing can be made yet.
+    /// Slots of so many rows and bytes. With workers the whole ring is allocated: one that is larger than
     /// what is free would call the out-of-memory killer, so `too_large` says of
     /// the bytes that are needed and those that are available what to change.
     ///
@@ -149,7 +149,7 @@ impl Ready {
         self,
         order: &JobOrder<'_>,
         shape: Shape,
-        first: Place,
+        first: impl Into<Option<Place>>,
         too_large: impl FnOnce(u64, u64) -> String,
     ) -> Result<Engine> {
         // Zero workers have no ring, but the same limits.
@@ -184,7 +184,14 @@ impl Ready {
             began_ns: self.began_ns,
         };
         let ring = Ring::create(shape)?;
-        let pool = Pool::start(coordinator, ring, request, &descriptors, options, first)?;
+        let pool = Pool::start(
+            coordinator,
+            ring,
+            request,
+            &descriptors,
+            options,
+            first.into(),
+        )?;
         Ok(Engine::Workers(Box::new(pool)))
     }
 }

@@ -11,8 +11,8 @@ use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
-    sendmsg, socketpair,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType,
+    recvmsg, sendmsg, shutdown, socketpair,
 };
 
 use super::clock::RunningClock;
@@ -83,6 +83,11 @@ pub(crate) fn offer(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]
             Err(e) => return Err(Error::io("send a control message", e)),
         }
     }
+}
+
+/// Lets the peer see the end, whoever else has a copy of the socket.
+pub(crate) fn end(socket: BorrowedFd<'_>) -> Result<()> {
+    shutdown(socket.as_raw_fd(), Shutdown::Both).map_err(|e| Error::io("end a socket", e))
 }
 
 /// Receives one message, waiting at most `limit`. Time in which this process

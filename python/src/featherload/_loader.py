@@ -44,7 +44,12 @@ class Loader:
 
     ``src``
         A folder (flat, or a folder for each class), tar shards (``"train-{000..123}.tar"``), a
-        list file, a cache, or a saved index.
+        list file, a cache, a saved index, or the address of a cache in an object store
+        (``"s3://BUCKET/PREFIX"``, ``gs://``, ``az://``, ``https://``).
+    ``fetch_dir``, ``fetch_limit``
+        Of a cache in an object store: the folder that its shards come to, which all ranks of a
+        machine share (default: ``~/.cache/featherload/fetched``), and the most bytes that they
+        may take there, or ``"200G"`` (default: all, where that is at most half of what is free).
     ``recipe``
         What is done to each picture. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
@@ -143,6 +148,8 @@ class Loader:
         label_field: str | None = None,
         label_json: str | None = None,
         index_dir: _Path | None = None,
+        fetch_dir: _Path | None = None,
+        fetch_limit: int | str | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,

@@ -185,11 +185,11 @@ def scales(sizes: Any) -> dict[str, Any]:
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
-    *("boxes", "label_field", "label_json", "index_dir"),
+    *("boxes", "label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
 )
 # Whole numbers, with the least that they may be.
 _WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 0, "max_pixels": 1}
-_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch")
+_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit")
 
 
 def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

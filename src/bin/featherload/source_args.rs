@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use featherload::Source;
 use featherload::options::{self, SourceOptions};
 
+use crate::run_args::parse_bytes;
+
 #[derive(Args)]
 pub struct SourceArgs {
     #[arg(value_name = "SRC", help = source_help(), long_help = source_long_help())]
@@ -56,6 +58,16 @@ pub struct SourceArgs {
     /// (default: $XDG_CACHE_HOME/featherload, or ~/.cache/featherload); `none` keeps none.
     #[arg(long, value_name = "DIR|none")]
     index_dir: Option<PathBuf>,
+
+    /// Of a cache in an object store: the folder that its shards come to, which all ranks of a
+    /// machine share (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
+    #[arg(long, value_name = "DIR")]
+    fetch_dir: Option<PathBuf>,
+
+    /// Of a cache in an object store: most bytes that its folder may hold, such as 200G
+    /// (default: all of the cache, where that is at most half of what is free).
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    fetch_limit: Option<u64>,
 }
 
 /// What SRC may be, in a line.
@@ -99,11 +111,14 @@ impl SourceArgs {
             label_field,
             label_json,
             index_dir,
+            fetch_dir,
+            fetch_limit,
         } = self;
-        let paths = [list, classes, root, boxes, index_dir];
+        let paths = [list, classes, root, boxes, index_dir, fetch_dir];
         let texts = [delimiter, label_field, label_json];
         *labels == LabelSource::Auto
             && !allow_outside
+            && fetch_limit.is_none()
             && paths.iter().all(|given| given.is_none())
             && texts.iter().all(|given| given.is_none())
     }
@@ -125,6 +140,8 @@ impl SourceArgs {
         said.label_field.clone_from(&self.label_field);
         said.label_json.clone_from(&self.label_json);
         said.index_dir.clone_from(&self.index_dir);
+        said.fetch_dir.clone_from(&self.fetch_dir);
+        said.fetch_limit = self.fetch_limit;
         said
     }
 }

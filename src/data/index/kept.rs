@@ -443,7 +443,7 @@ fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> S
     format!("shards-{:032x}.fli", hasher.finish_128())
 }
 
-fn user_cache() -> Option<PathBuf> {
+pub(super) fn user_cache() -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)

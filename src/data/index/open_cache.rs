@@ -89,6 +89,21 @@ fn file_hash(path: &Path) -> Option<Hash128> {
     }
 }
 
+/// A cache whose shards come later, to this folder. Nothing is known of their files, so nothing
+/// of them is compared when they are opened.
+pub(crate) fn open_to_come(folder: &Path) -> Result<Index> {
+    let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
+    let index = load(folder, Some(&manifest))?;
+    let unknown = vec![Stamp::default(); manifest.shards.len()];
+    match index.shards() == manifest.shards.len() as u64 {
+        true => index.rebased(folder, &unknown),
+        false => Err(see_verify(
+            folder,
+            format!("its {CACHE_INDEX} belongs to another cache"),
+        )),
+    }
+}
+
 pub(crate) fn open(folder: &Path) -> Result<Index> {
     let verify = |what| see_verify(folder, what);
     let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;

@@ -11,7 +11,7 @@ use crate::data::index::list::{self, ListOptions};
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::data::index::shards::{self, ShardOptions};
-use crate::data::index::{open_cache, save};
+use crate::data::index::{kept, open_cache, save};
 use crate::data::shard::expand;
 use crate::data::shard::manifest::CacheManifest;
 use crate::error::{Error, Result};
@@ -108,6 +108,12 @@ impl Index {
                 || expand::is_elsewhere(text))
     }
 
+    /// Whether a text, wherever it leads, ends as the name of tar shards does, or is a pattern.
+    pub(crate) fn names_tars(text: impl AsRef<OsStr>) -> bool {
+        let text = text.as_ref();
+        shards::has_tar_extension(Path::new(text)) || expand::is_pattern(text)
+    }
+
     /// Writes DALI's index, `SHARD.idx`, beside each shard, each whole or not at
     /// all, as its `wds2idx` does; where they are. Reads no labels.
     ///
@@ -158,6 +164,17 @@ impl Index {
     /// When it cannot be read.
     pub fn is_saved(path: &Path) -> Result<bool> {
         save::is_saved(path)
+    }
+
+    /// As [`Index::cache`], of a cache whose shards need not be there: opening one is an error
+    /// of its sample. `folder` is given as all processes know it.
+    pub(crate) fn cache_to_come(folder: &Path) -> Result<Self> {
+        open_cache::open_to_come(folder)
+    }
+
+    /// The user's folder for what can be had again; none where no variable names one.
+    pub(crate) fn user_cache() -> Option<PathBuf> {
+        kept::user_cache()
     }
 
     /// Writes the index to a file: whole, or not at all.

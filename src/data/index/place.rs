@@ -105,6 +105,12 @@ impl Index {
         Some((bytes.fold(0, u64::saturating_add), largest))
     }
 
+    /// Whether shards come later, so that nothing is known of their files yet.
+    pub(crate) fn is_to_come(&self) -> bool {
+        self.shards() > 0
+            && (0..self.shards()).all(|n| self.layout.stamp(self.sealed.bytes(), n).is_none())
+    }
+
     /// What each shard is like now.
     fn stamps(&self) -> Result<Vec<Stamp>> {
         (0..self.shards())

@@ -48,8 +48,8 @@ fn is_no_file(path: &Path) -> Option<String> {
             "is a command, and featherload reads local files: write its output to tar files".into()
         }
         (true, _) if is_address => format!(
-            "is an address, and featherload reads local files: download them{how}, or mount the \
-             storage"
+            "is an address, and tar shards are read from local files: download them{how}, mount \
+             the storage, or build a cache of them, which may lie in an object store"
         ),
         (true, _) => "no such file: check the path. An address cannot be read: download or mount \
                       the files"

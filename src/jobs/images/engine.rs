@@ -41,6 +41,14 @@ impl ImageEngine {
         }
     }
 
+    /// Batches that may be under way at a time, the one that is asked for among them.
+    pub(crate) fn under_way(&self) -> usize {
+        match self {
+            Self::Host(engine) => engine.depth().unwrap_or(1) as usize,
+            Self::Device(device) => (device.on.outputs() + device.pool.depth()) as usize,
+        }
+    }
+
     /// Nothing that is under way will be asked for.
     pub(crate) fn cancel(&mut self) {
         match self {

@@ -29,6 +29,9 @@ pub(crate) struct Run {
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
+    /// Batches from the state on that can be made; none = all. Set where their shards come
+    /// from elsewhere.
+    pub(crate) can_be_made: Option<usize>,
     pub(crate) on_error: OnError,
     /// Samples that are tried in the place of one that gives no pixels.
     pub(crate) tries: u32,
@@ -59,6 +62,9 @@ impl Run {
     /// The place `n` batches behind the state, as far as the run is known: to
     /// the end of this epoch, or of the last when their number was given.
     pub(crate) fn coming(&self, n: usize) -> Option<Place> {
+        if self.can_be_made.is_some_and(|batches| n >= batches) {
+            return None;
+        }
         let now = self.plan.in_an_epoch(self.state.mark());
         let at = (0..n).fold(now, |at, _| self.plan.behind(at));
         let known = at.epoch == now.epoch || self.epochs.is_some_and(|last| at.epoch < last);
@@ -109,6 +115,7 @@ impl Run {
         // No batch is given of an epoch near the last number: see `loader::epoch`.
         let behind = self.plan.behind(self.state.mark());
         (self.state.epoch, self.state.samples) = (behind.epoch, behind.samples);
+        self.can_be_made = self.can_be_made.map(|batches| batches.saturating_sub(1));
     }
 
     /// Puts what stands in each row in its place, masks the rows that hold no

@@ -28,6 +28,8 @@ pub(crate) struct ImageSpec {
     pub(crate) tries: u32,
     /// What the engines of a device decode; none = nothing.
     pub(crate) engines: Option<EngineRule>,
+    /// Whether shards may be removed while the run goes on: then none is kept open.
+    pub(crate) shards_go: bool,
 }
 
 /// Which samples are handed over as files.

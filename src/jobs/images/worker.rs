@@ -79,11 +79,15 @@ impl ImageJob {
         let limits = spec.limits;
         let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
         let pattern = Pattern::of(&spec.plan.sampler);
+        let input = Input::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
             home: Home::new(&index, pattern),
             index,
             plan,
-            input: Input::new(mode, spec.limits.max_scratch, pattern),
+            input: match spec.shards_go {
+                true => input.keeping_none(),
+                false => input,
+            },
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
             packing,
             packed: PackedBatch::default(),

@@ -68,14 +68,14 @@ pub(crate) fn own_executable() -> PathBuf {
 }
 
 /// The helper: the named one, else `FEATHERLOAD_HELPER`, else this program when it
-/// called `init` and `works`, else `featherload` beside it, else the one on PATH.
+/// called `init` and lacks nothing, else `featherload` beside it, else the one on PATH.
 ///
 /// # Errors
 /// Says which line this program lacks, and lists everything that was tried.
-pub(crate) fn find(named: Option<&Path>, works: bool) -> Result<Helper> {
+pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<Helper> {
     if let Some(path) = named {
         // Its file may be replaced meanwhile, which the running one does not mind.
-        return match own_helper(works) {
+        return match own_helper(lacks) {
             Ok(own) if path == own_executable() => Ok(own),
             _ => explicit(path, "LoaderBuilder::helper"),
         };
@@ -83,7 +83,7 @@ pub(crate) fn find(named: Option<&Path>, works: bool) -> Result<Helper> {
     if let Some(path) = env::var_os("FEATHERLOAD_HELPER") {
         return explicit(Path::new(&path), "FEATHERLOAD_HELPER");
     }
-    let own_fault = match own_helper(works) {
+    let own_fault = match own_helper(lacks) {
         Ok(own) => return Ok(own),
         Err(why) => why,
     };
@@ -130,14 +130,15 @@ pub(crate) fn find(named: Option<&Path>, works: bool) -> Result<Helper> {
     ))
 }
 
-/// This program, or what it lacks to be one. `works` says whether it can do any job.
-fn own_helper(works: bool) -> std::result::Result<Helper, String> {
+/// This program, or what it lacks to be one: `lacks` is the feature that it was built without.
+fn own_helper(lacks: Option<&'static str>) -> std::result::Result<Helper, String> {
+    if let Some(feature) = lacks {
+        return Err(format!(
+            "this library was built without the feature '{feature}', so this program cannot be \
+             its own"
+        ));
+    }
     match own() {
-        _ if !works => Err(
-            "this library was built without the feature 'codecs', so this program cannot be its \
-             own"
-            .to_owned(),
-        ),
         Own::Ready => Ok(Helper::Own),
         Own::Unknown => Err(
             "add `featherload::init();` as the first line of main, and this \
@@ -288,11 +289,11 @@ mod tests {
 
     #[test]
     fn a_named_helper_must_exist() {
-        let e = find(Some(Path::new("/nowhere/featherload")), true).unwrap_err();
+        let e = find(Some(Path::new("/nowhere/featherload")), None).unwrap_err();
         assert!(e.to_string().contains("/nowhere/featherload"), "{e}");
         assert_eq!(e.option_name(), Some("helper"));
         let sh = Helper::Other("/bin/sh".into());
-        assert_eq!(find(Some(Path::new("/bin/sh")), true).unwrap(), sh);
+        assert_eq!(find(Some(Path::new("/bin/sh")), None).unwrap(), sh);
     }
 
     #[test]

@@ -61,21 +61,51 @@ pub(crate) fn launch(
     process::check_proc()?;
     let (ours, theirs) = socket::pair()?;
     let (pid, helper) = match how {
-        Launch::Exec => exec(theirs, named_helper, kinds)?,
+        Launch::Exec => {
+            let lacks = kinds.is_empty().then_some("codecs");
+            exec(theirs, COORDINATOR_COMMAND, named_helper, lacks)?
+        }
         Launch::Fork => (fork(theirs, kinds)?, Helper::Other(own_executable())),
     };
+    let pidfd = greeted(&ours, pid, &helper)?;
+    Ok(CoordinatorHandle::new(ours, pid, pidfd))
+}
+
+/// Starts another helper, by exec, with the argument that makes it one, and shakes hands with
+/// it: the socket to it, and its process. `lacks`: the feature without which this program is
+/// none itself, where it was built so.
+///
+/// # Errors
+/// A helper that is missing, cannot do it, or is of another version.
+pub(crate) fn launch_other(
+    command: &str,
+    named_helper: Option<&Path>,
+    lacks: Option<&'static str>,
+) -> Result<(OwnedFd, Pid, PidFd)> {
+    if is_helper_without_init() {
+        return Err(refuse_to_nest());
+    }
+    process::check_proc()?;
+    let (ours, theirs) = socket::pair()?;
+    let (pid, helper) = exec(theirs, command, named_helper, lacks)?;
+    let pidfd = greeted(&ours, pid, &helper)?;
+    Ok((ours, pid, pidfd))
+}
+
+/// Shakes hands with a helper that has just been started, and ends it where that fails.
+fn greeted(ours: &OwnedFd, pid: Pid, helper: &Helper) -> Result<PidFd> {
     let pidfd = PidFd::open(pid).inspect_err(|_| end_by_number(pid))?;
     let mut started = Started {
         pidfd: &pidfd,
         armed: true,
     };
-    greet(&ours, &helper)?;
+    greet(ours, helper)?;
     started.armed = false;
     drop(started);
-    Ok(CoordinatorHandle::new(ours, pid, pidfd))
+    Ok(pidfd)
 }
 
-/// Kills and reaps a coordinator whose hand-shake failed.
+/// Kills and reaps a helper whose hand-shake failed.
 struct Started<'a> {
     pidfd: &'a PidFd,
     armed: bool,
@@ -99,11 +129,16 @@ fn end_by_number(pid: Pid) {
 
 /// No `pre_exec`, no ids, no groups: any of them would make the standard
 /// library fork this process, page tables and all, instead of spawning.
-fn exec(theirs: OwnedFd, named: Option<&Path>, kinds: &[JobKind]) -> Result<(Pid, Helper)> {
-    let helper = helper::find(named, !kinds.is_empty())?;
+fn exec(
+    theirs: OwnedFd,
+    command: &str,
+    named: Option<&Path>,
+    lacks: Option<&'static str>,
+) -> Result<(Pid, Helper)> {
+    let helper = helper::find(named, lacks)?;
     let child = Command::new(helper.executable())
         .arg0(helper.to_string())
-        .arg(COORDINATOR_COMMAND)
+        .arg(command)
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
         .spawn()

@@ -6,6 +6,7 @@
 //! differ. After it, commands are single bytes. What a start is made of may be long and comes
 //! as sealed memory; replies fit into a packet.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -20,6 +21,14 @@ use crate::sys::sealed::SealedBytes;
 
 /// The argument with which a program that calls `init` becomes a coordinator.
 pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
+
+/// The argument with which it becomes a fetcher.
+pub(crate) const FETCHER_COMMAND: &str = "__fetcher";
+
+/// Whether a loader starts its helpers with this argument.
+pub(crate) fn is_helper_command(argument: &OsStr) -> bool {
+    argument == COORDINATOR_COMMAND || argument == FETCHER_COMMAND
+}
 
 /// Changes with every change of commands, requests or replies.
 const PROTOCOL: u32 = 7;

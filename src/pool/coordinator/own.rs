@@ -5,13 +5,13 @@
 
 use std::env;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
 use crate::error::Error;
-use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, refusal};
+use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, is_helper_command, refusal};
 use crate::pool::coordinator::process::run_coordinator;
 use crate::pool::job::JobKind;
 use crate::sys::process;
@@ -45,21 +45,39 @@ pub(crate) fn own() -> Own {
     }
 }
 
+/// Another helper than the coordinator: the argument that makes one, and its life on the
+/// socket to the loader, which gives the exit status.
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    pub command: &'static str,
+    pub live: fn(OwnedFd) -> i32,
+}
+
 /// The first line of `main` of a program that can do `kinds`: what
 /// [`featherload::init`](crate::init()) is for the library's own.
 pub fn init(kinds: &[JobKind]) {
+    init_with_others(kinds, &[]);
+}
+
+/// As [`init`], of a program that can be other helpers too.
+pub(crate) fn init_with_others(kinds: &[JobKind], others: &[Life]) {
     let mut args = env::args_os().skip(1);
-    if args.next().is_none_or(|first| first != COORDINATOR_COMMAND) {
+    let Some(first) = args.next().filter(|first| is_helper_command(first)) else {
         THREADS.get_or_init(|| process::thread_count().ok());
         return;
-    }
+    };
     let code = if args.next().is_none() && is_started_by_a_loader() {
-        coordinate(kinds)
+        match others.iter().find(|life| first == life.command) {
+            Some(life) => lead(life),
+            None if first == COORDINATOR_COMMAND => coordinate(kinds),
+            None => refuse("this program is no such helper"),
+        }
     } else {
         // A user's mistake in a process of its own, which ends here.
         let text = format!(
-            "the argument {COORDINATOR_COMMAND} is featherload's own: a loader starts its helper \
-             with it; leave it out\n"
+            "the argument {} is featherload's own: a loader starts its helper with it; leave it \
+             out\n",
+            first.display()
         );
         let _ = io::stderr().write_all(text.as_bytes());
         EXIT_REFUSED
@@ -71,7 +89,7 @@ pub fn init(kinds: &[JobKind]) {
 /// the helper would start a helper of its own, and so on without end.
 pub(crate) fn is_helper_without_init() -> bool {
     let first = env::args_os().nth(1);
-    first.is_some_and(|first| first == COORDINATOR_COMMAND) && is_started_by_a_loader()
+    first.is_some_and(|first| is_helper_command(&first)) && is_started_by_a_loader()
 }
 
 /// Tells the loader that started this process, and gives the error for this one's.
@@ -99,10 +117,22 @@ fn coordinate(kinds: &[JobKind]) -> i32 {
             "the helper forks workers and must count its threads before that: {e}; mount /proc"
         ),
     };
-    // The loader waits for the first word. One that is gone needs none, and stderr might
-    // have to be waited for.
-    let _ = socket::send(io::stdin().as_fd(), &refusal(&why), &[]);
+    refuse(&why)
+}
+
+/// The loader waits for the first word. One that is gone needs none, and stderr might have
+/// to be waited for.
+fn refuse(why: &str) -> i32 {
+    let _ = socket::send(io::stdin().as_fd(), &refusal(why), &[]);
     EXIT_REFUSED
+}
+
+/// Lives as another helper, on standard input.
+fn lead(life: &Life) -> i32 {
+    match io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => (life.live)(socket),
+        Err(e) => refuse(&format!("cannot duplicate its socket: {e}")),
+    }
 }
 
 /// A thread that runs before `main` may hold a lock at a fork, which the copy would wait

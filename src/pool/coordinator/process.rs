@@ -146,6 +146,15 @@ fn watch_children() -> Result<SignalFd> {
 }
 
 fn greet(socket: OwnedFd) -> Result<(Line, PidFd)> {
+    let consumer = greet_consumer(&socket)?;
+    Ok((Line { socket }, consumer))
+}
+
+/// A helper's part of the hand-shake; the consumer's process.
+///
+/// # Errors
+/// One that is gone, does not answer, or is of another version.
+pub(crate) fn greet_consumer(socket: &OwnedFd) -> Result<PidFd> {
     let ours = Hello::ours();
     socket::send(socket.as_fd(), &ours.to_bytes(), &[])?;
     let mut buffer = [0; HELLO_BYTES + 1];
@@ -162,7 +171,7 @@ fn greet(socket: OwnedFd) -> Result<(Line, PidFd)> {
     ours.check("the helper", &theirs, "the consumer")?;
     let [consumer] = <[OwnedFd; 1]>::try_from(fds)
         .map_err(|_| Error::protocol("the consumer sent no descriptor of itself"))?;
-    Ok((Line { socket }, PidFd::from_fd(consumer)))
+    Ok(PidFd::from_fd(consumer))
 }
 
 fn consumer_ended(consumer: &PidFd) -> Result<bool> {

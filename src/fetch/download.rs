@@ -1,0 +1,311 @@
+//! One object out of a store, whatever the network does meanwhile: small ones into memory, a
+//! shard into its file.
+//!
+//! In the fetcher. A shard goes on where it was broken off, also by a fetcher that died. Only
+//! when its checksum is the one that its manifest names it gets its name.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use object_store::{GetOptions, GetRange};
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::data::shard::manifest::{Hash128, Manifest, ShardEntry, ShardManifest};
+use crate::fetch::messages::Trouble;
+use crate::fetch::store::{Failure, Store};
+
+/// How long nothing at all may come of an object.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Between two tries: from here, twice as long each time, to there.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Most bytes of an object that is held in memory, but for the index: a manifest of millions of
+/// shards has less.
+const MOST_SMALL: u64 = 1 << 30;
+
+/// A piece of a part that is read again.
+const PIECE: usize = 1 << 20;
+
+/// Tries of one object, as long as now and then something comes.
+struct Patience {
+    about: String,
+    since: Instant,
+    wait: Duration,
+    retries: u64,
+}
+
+impl Patience {
+    fn new(about: String) -> Self {
+        Self {
+            about,
+            since: Instant::now(),
+            wait: FIRST_WAIT,
+            retries: 0,
+        }
+    }
+
+    fn something_came(&mut self) {
+        self.since = Instant::now();
+        self.wait = FIRST_WAIT;
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// When there is none.
+    async fn after(&mut self, failure: Failure) -> Result<(), Trouble> {
+        let why = match failure {
+            Failure::Lasting(trouble) => return Err(trouble),
+            Failure::Passing(why) => why,
+        };
+        if self.since.elapsed() >= PATIENCE {
+            return Err(Trouble::new(
+                &self.about,
+                format!(
+                    "nothing of it came for {} s: {why}. Check the network and the endpoint",
+                    PATIENCE.as_secs()
+                ),
+            ));
+        }
+        self.retries += 1;
+        tokio::time::sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        Ok(())
+    }
+}
+
+/// An object, whole.
+///
+/// # Errors
+/// What does not pass.
+pub(super) async fn small(store: &Store, name: &str) -> Result<Vec<u8>, Trouble> {
+    let mut patience = Patience::new(store.address().of(name));
+    loop {
+        let failure = match store
+            .objects
+            .get_opts(&store.path(name), GetOptions::new())
+            .await
+        {
+            Ok(found) if found.meta.size > MOST_SMALL => {
+                let what = format!("has {} bytes, and may have {MOST_SMALL}", found.meta.size);
+                return Err(Trouble::new(store.address().of(name), what));
+            }
+            Ok(found) => match found.bytes().await {
+                Ok(bytes) => return Ok(bytes.into()),
+                Err(e) => store.failure(name, &e),
+            },
+            Err(e) => store.failure(name, &e),
+        };
+        patience.after(failure).await?;
+    }
+}
+
+/// Checksum of a shard, out of its manifest.
+///
+/// # Errors
+/// A manifest that is not the one that the cache's names.
+pub(super) async fn hash_of(store: &Store, shard: &ShardEntry) -> Result<Hash128, Trouble> {
+    let name = format!("{}.json", shard.name);
+    let bytes = small(store, &name).await?;
+    let changed = || {
+        Trouble::new(
+            store.address().of(&name),
+            "is not the one that the cache's manifest names: the cache was built again meanwhile, \
+             start the run again; or it is damaged, build the cache again",
+        )
+    };
+    if Hash128::of(&bytes) != shard.manifest {
+        return Err(changed());
+    }
+    let manifest = ShardManifest::from_bytes(&bytes).map_err(|_| changed())?;
+    match manifest.bytes == shard.bytes {
+        true => Ok(manifest.hash),
+        false => Err(changed()),
+    }
+}
+
+/// A shard that is to come.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) store: Store,
+    pub(super) shard: ShardEntry,
+    /// Where it is known.
+    pub(super) hash: Option<Hash128>,
+    pub(super) part: PathBuf,
+    pub(super) whole: PathBuf,
+}
+
+/// A shard that came.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Came {
+    pub(super) hash: Hash128,
+    /// Bytes that were sent for it.
+    pub(super) bytes: u64,
+    pub(super) retries: u64,
+}
+
+/// The beginning of a shard, in its file.
+struct Part {
+    file: File,
+    path: PathBuf,
+    at: u64,
+    hasher: Hasher,
+}
+
+impl Part {
+    /// What is there of it. One that is longer than the shard is begun again.
+    fn open(path: PathBuf, most: u64) -> io::Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        let mut part = Self {
+            file,
+            path,
+            at: 0,
+            hasher: Hasher::new(),
+        };
+        if part.file.metadata()?.len() > most {
+            part.begin_again()?;
+        }
+        let mut piece = vec![0; PIECE];
+        loop {
+            match part.file.read_at(&mut piece, part.at)? {
+                0 => return Ok(part),
+                n => {
+                    part.hasher.write(&piece[..n]);
+                    part.at += n as u64;
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.at)?;
+        self.hasher.write(bytes);
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn begin_again(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.at = 0;
+        self.hasher = Hasher::new();
+        Ok(())
+    }
+}
+
+/// Gets a shard.
+///
+/// # Errors
+/// What does not pass.
+pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
+    let Wanted {
+        store,
+        shard,
+        hash,
+        part,
+        whole,
+    } = wanted;
+    let hash = match hash {
+        Some(hash) => hash,
+        None => hash_of(&store, &shard).await?,
+    };
+    let name = format!("{}.tar", shard.name);
+    let about = store.address().of(&name);
+    let full = |path: &std::path::Path, e: io::Error| {
+        let folder = path.parent().unwrap_or(path).display().to_string();
+        let what = match e.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "the disk is full: free some of it, or lower `fetch_limit`".to_owned()
+            }
+            _ => format!("cannot write {}: {e}", path.display()),
+        };
+        Trouble::new(folder, what)
+    };
+    let mut part = Part::open(part.clone(), shard.bytes).map_err(|e| full(&part, e))?;
+    let mut may_be_stale = part.at > 0;
+    let mut patience = Patience::new(about.clone());
+    let mut tag: Option<String> = None;
+    let mut sent = 0;
+    loop {
+        while part.at < shard.bytes {
+            let options = GetOptions {
+                range: (part.at > 0).then_some(GetRange::Offset(part.at)),
+                // A weak one names no bytes.
+                if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
+                ..GetOptions::default()
+            };
+            let failure = match store.objects.get_opts(&store.path(&name), options).await {
+                Err(e) => store.failure(&name, &e),
+                Ok(found) if found.meta.size != shard.bytes => {
+                    let what = format!(
+                        "has {} bytes, and the manifest says {}: the cache was built again \
+                         meanwhile, start the run again; or build the cache again",
+                        found.meta.size, shard.bytes
+                    );
+                    return Err(Trouble::new(about, what));
+                }
+                Ok(found) => {
+                    tag = tag.or_else(|| found.meta.e_tag.clone());
+                    let mut pieces = found.into_stream();
+                    let mut ended = Failure::Passing("the answer ended early".to_owned());
+                    while let Some(piece) = pieces.next().await {
+                        match piece {
+                            Ok(piece) => {
+                                let left = (shard.bytes - part.at).min(piece.len() as u64);
+                                let piece = &piece[..left as usize];
+                                part.push(piece).map_err(|e| full(&part.path, e))?;
+                                sent += left;
+                                patience.something_came();
+                            }
+                            Err(e) => {
+                                ended = store.failure(&name, &e);
+                                break;
+                            }
+                        }
+                    }
+                    ended
+                }
+            };
+            if part.at < shard.bytes {
+                patience.after(failure).await?;
+            }
+        }
+        if Hash128(part.hasher.finish_128()) == hash {
+            break;
+        }
+        if !may_be_stale {
+            return Err(Trouble::new(
+                about,
+                "its bytes are not those that its manifest names: the cache was built again \
+                 meanwhile, start the run again; or it is damaged, build the cache again",
+            ));
+        }
+        // What another fetcher had left was of another object.
+        may_be_stale = false;
+        part.begin_again().map_err(|e| full(&part.path, e))?;
+    }
+    fs::rename(&part.path, &whole).map_err(|e| full(&part.path, e))?;
+    Ok(Came {
+        hash,
+        bytes: sent,
+        retries: patience.retries,
+    })
+}
+
+/// Whether a file has these bytes.
+///
+/// # Errors
+/// A system that refuses.
+pub(super) fn has_hash(path: &std::path::Path, hash: Hash128) -> io::Result<bool> {
+    let part = Part::open(path.to_owned(), u64::MAX)?;
+    Ok(Hash128(part.hasher.finish_128()) == hash)
+}

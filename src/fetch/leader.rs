@@ -1,0 +1,240 @@
+//! The fetcher that leads: what is in the folder, and what comes and goes next.
+//!
+//! In the fetcher, in one of those of a folder at a time. What it knows can be read off the
+//! folder, so the next one goes on where it died.
+
+use std::fs::{self, File};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::data::shard::manifest::{Hash128, ShardEntry};
+use crate::error::size;
+use crate::fetch::board::Needs;
+use crate::fetch::download;
+use crate::fetch::download::{Came, Wanted};
+use crate::fetch::folder::{BOOT, Folder, TROUBLE};
+use crate::fetch::lease;
+use crate::fetch::messages::{Counts, Trouble};
+use crate::fetch::schedule::{Act, View, Whereabouts};
+use crate::fetch::store::Store;
+
+/// How long a shard may be needed without one that can go for it.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// Of this start of the machine.
+const THIS_BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What a fetcher knows of the cache.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    pub(super) store: Store,
+    pub(super) folder: Folder,
+    pub(super) shards: Arc<[ShardEntry]>,
+}
+
+/// The fetcher that leads.
+#[derive(Debug)]
+pub(super) struct Leader {
+    cache: Cache,
+    bytes: Vec<u64>,
+    places: Vec<Whereabouts>,
+    /// Those that were looked up.
+    hashes: Vec<Option<Hash128>>,
+    downloads: JoinSet<(usize, Result<Came, Trouble>)>,
+    stuck: Option<Instant>,
+    pub(super) counts: Counts,
+    /// Goes last.
+    _right: File,
+}
+
+impl Leader {
+    /// Takes the folder over, with the right to change it.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub(super) async fn begin(cache: Cache, right: File) -> Result<Self, Trouble> {
+        let folder = cache.folder.clone();
+        let failed = |e: io::Error| {
+            Trouble::new(
+                folder.path().display().to_string(),
+                format!("cannot be read: {e}"),
+            )
+        };
+        let _ = fs::remove_file(folder.file(TROUBLE));
+        let mut places = Vec::with_capacity(cache.shards.len());
+        for shard in cache.shards.iter() {
+            let there = match fs::symlink_metadata(folder.shard(&shard.name)) {
+                Ok(found) => found.is_file() && found.len() == shard.bytes,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+                Err(e) => return Err(failed(e)),
+            };
+            places.push(match there {
+                true => Whereabouts::Here,
+                false => Whereabouts::Away,
+            });
+        }
+        let mut leader = Self {
+            bytes: cache.shards.iter().map(|shard| shard.bytes).collect(),
+            hashes: vec![None; cache.shards.len()],
+            places,
+            downloads: JoinSet::new(),
+            stuck: None,
+            counts: Counts::default(),
+            cache,
+            _right: right,
+        };
+        leader.check_after_a_start_of_the_machine().await?;
+        Ok(leader)
+    }
+
+    /// Files are renamed without waiting for storage. What a crash of the machine may have cut
+    /// is looked at once behind it.
+    async fn check_after_a_start_of_the_machine(&mut self) -> Result<(), Trouble> {
+        let folder = &self.cache.folder;
+        let now = fs::read(THIS_BOOT).unwrap_or_default();
+        if fs::read(folder.file(BOOT)).is_ok_and(|then| then == now) {
+            return Ok(());
+        }
+        for (number, shard) in self.cache.shards.iter().enumerate() {
+            let _ = fs::remove_file(folder.part(&shard.name));
+            if self.places[number] != Whereabouts::Here {
+                continue;
+            }
+            let hash = download::hash_of(&self.cache.store, shard).await?;
+            self.hashes[number] = Some(hash);
+            let path = folder.shard(&shard.name);
+            if !download::has_hash(&path, hash).unwrap_or(false) {
+                let _ = fs::remove_file(&path);
+                self.places[number] = Whereabouts::Away;
+            }
+        }
+        let put = folder.put(BOOT, &now);
+        put.map_err(|e| Trouble::new(folder.path().display().to_string(), e.to_string()))
+    }
+
+    /// What comes and goes next, by what all ranks need.
+    ///
+    /// # Errors
+    /// Room for fewer shards than are needed at a time.
+    pub(super) fn step(&mut self, needs: &[Needs]) -> Result<(), Trouble> {
+        let Some(room) = needs.iter().map(|needs| needs.room).min() else {
+            return Ok(());
+        };
+        let distances: Vec<u64> = (0..self.bytes.len())
+            .map(|n| {
+                let of_ranks = needs.iter().filter_map(|needs| needs.distances.get(n));
+                of_ranks.min().copied().unwrap_or(u64::MAX)
+            })
+            .collect();
+        let mut held = vec![false; self.bytes.len()];
+        loop {
+            let view = View {
+                bytes: &self.bytes,
+                places: &self.places,
+                distances: &distances,
+                room,
+                held: &held,
+            };
+            match view.next() {
+                Act::Fetch(number) => self.fetch(number),
+                Act::Remove(number) => match self.remove(number) {
+                    Ok(true) => {}
+                    Ok(false) => held[number] = true,
+                    Err(e) => {
+                        let folder = self.cache.folder.path().display().to_string();
+                        return Err(Trouble::new(folder, format!("cannot remove a shard: {e}")));
+                    }
+                },
+                Act::Rest => {
+                    self.stuck = None;
+                    return Ok(());
+                }
+                Act::Stuck(_) => {
+                    let since = *self.stuck.get_or_insert_with(Instant::now);
+                    return match since.elapsed() < STUCK {
+                        true => Ok(()),
+                        false => Err(too_little(&self.cache.folder, needs, room, &self.bytes)),
+                    };
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, number: usize) {
+        self.stuck = None;
+        let shard = self.cache.shards[number].clone();
+        self.places[number] = Whereabouts::Coming;
+        let wanted = Wanted {
+            store: self.cache.store.clone(),
+            hash: self.hashes[number],
+            part: self.cache.folder.part(&shard.name),
+            whole: self.cache.folder.shard(&shard.name),
+            shard,
+        };
+        self.downloads
+            .spawn(async move { (number, download::shard(wanted).await) });
+    }
+
+    fn remove(&mut self, number: usize) -> io::Result<bool> {
+        let path = self.cache.folder.shard(&self.cache.shards[number].name);
+        let gone = lease::remove(&path)?;
+        if gone {
+            self.places[number] = Whereabouts::Away;
+            self.counts.removed += 1;
+            self.stuck = None;
+        }
+        Ok(gone)
+    }
+
+    /// The next download that ends; waits for ever where there is none.
+    pub(super) async fn ended(&mut self) -> Result<(), Trouble> {
+        let (number, came) = match self.downloads.join_next().await {
+            None => return std::future::pending().await,
+            Some(Ok(ended)) => ended,
+            Some(Err(e)) => {
+                let what = format!("a download broke off: {e}");
+                return Err(Trouble::new(self.cache.store.address().as_str(), what));
+            }
+        };
+        let came = came?;
+        self.places[number] = Whereabouts::Here;
+        self.hashes[number] = Some(came.hash);
+        self.counts.shards += 1;
+        self.counts.bytes += came.bytes;
+        self.counts.retries += came.retries;
+        Ok(())
+    }
+}
+
+/// What to say of a limit under which a run cannot go on.
+pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u64]) -> Trouble {
+    let most = needs.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
+    let largest = bytes.iter().copied().max().unwrap_or(0);
+    let least = least_room(most, largest);
+    let ranks = match needs.len() {
+        1 => String::new(),
+        n => format!(" of {n} ranks"),
+    };
+    Trouble::new(
+        folder.path().display().to_string(),
+        format!(
+            "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at \
+             a time: give at least {} more, or an order that goes through shards \
+             (shard_shuffle), or make smaller shards",
+            size(room),
+            size(most),
+            size(least.saturating_sub(room)),
+        ),
+    )
+    .of_option("fetch_limit")
+}
+
+/// The least room for ranks whose batches use `most` bytes at a time: the shard that comes
+/// beside them, and a quarter for what ranks hold ahead.
+pub(super) fn least_room(most: u64, largest: u64) -> u64 {
+    let sum = most.saturating_add(largest);
+    sum.saturating_add(sum.div_ceil(3))
+}

@@ -1,0 +1,87 @@
+//! A shard that must not be removed for now.
+//!
+//! In the consumer, which holds one for each shard of the batches that workers may be at; and in
+//! the fetcher that leads, which removes what nobody holds. A lease is a shared lock on the file:
+//! of a process that dies the system takes it away.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A shard that is there and stays.
+#[derive(Debug)]
+pub(super) struct Lease {
+    _file: File,
+}
+
+impl Lease {
+    /// Of the shard at `path`; none where there is none, or it is just being removed.
+    ///
+    /// # Errors
+    /// A system that refuses, as one that has no descriptor left.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+        // Removed between our two calls.
+        Ok((file.metadata()?.nlink() > 0).then_some(Self { _file: file }))
+    }
+}
+
+/// Removes a shard unless somebody has a lease; whether it is gone.
+///
+/// # Errors
+/// A system that refuses.
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
+pub(super) fn remove(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(e) => return Err(e),
+    };
+    match file.try_lock() {
+        Ok(()) => fs::remove_file(path).map(|()| true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("shard-000000.tar");
+        assert!(Lease::take(&path).unwrap().is_none());
+        fs::write(&path, "bytes").unwrap();
+        let (one, two) = (Lease::take(&path).unwrap(), Lease::take(&path).unwrap());
+        assert!(one.is_some() && two.is_some());
+        assert!(!remove(&path).unwrap());
+        drop(one);
+        assert!(!remove(&path).unwrap() && path.exists());
+        drop(two);
+        assert!(remove(&path).unwrap() && !path.exists());
+        assert!(remove(&path).unwrap());
+    }
+
+    /// Who removes holds the file alone for a moment.
+    #[test]
+    fn what_is_being_removed_is_not_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        fs::write(&path, "bytes").unwrap();
+        let removing = File::open(&path).unwrap();
+        removing.try_lock().unwrap();
+        assert!(Lease::take(&path).unwrap().is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! What consumer and fetcher say to each other, on a pair of packet sockets without a name.
+//!
+//! In both. As JSON: options of a plan leave fields out.
+
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::fetch::address::Address;
+use crate::fetch::options::FetchOptions;
+use crate::plan::{Mark, PlanOptions};
+
+/// Most bytes of a message.
+pub(super) const LONGEST: usize = 60 << 10;
+
+/// Most bytes of a text in one.
+const LONGEST_TEXT: usize = 4 << 10;
+
+/// To the fetcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Manifest and index into the folder. Answered by [`Reply::Opened`].
+    Open {
+        address: Address,
+        options: FetchOptions,
+    },
+    /// What this rank needs from now on; with it come the index and, where the sampler has one,
+    /// its table. Answered by [`Reply::Planned`].
+    Plan {
+        options: Box<PlanOptions>,
+        at: Place,
+        epochs: Option<u64>,
+    },
+    /// The run stands there, as it went on.
+    At(Place),
+    /// The run stands there, by a jump.
+    Jump(Place),
+    /// Answered by [`Reply::Report`].
+    Report,
+}
+
+/// Of an epoch, in front of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    epoch: u64,
+    samples: u64,
+}
+
+impl From<Mark> for Place {
+    fn from(at: Mark) -> Self {
+        Self {
+            epoch: at.epoch,
+            samples: at.samples,
+        }
+    }
+}
+
+impl From<Place> for Mark {
+    fn from(at: Place) -> Self {
+        Self::new(at.epoch, at.samples)
+    }
+}
+
+/// To the consumer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    Opened(Opened),
+    Planned,
+    Report(Counts),
+    /// Nothing more will come, for this reason.
+    Trouble(Trouble),
+}
+
+/// What is known of a cache before a shard of it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Opened {
+    /// Where manifest and index lie, and shards will.
+    pub(super) folder: PathBuf,
+    /// Bytes of all shards.
+    pub(super) bytes: u64,
+    /// Bytes of shards that may be in the folder at a time.
+    pub(super) room: u64,
+}
+
+impl Opened {
+    /// Whether shards are removed again while the run goes on.
+    pub(super) fn evicts(&self) -> bool {
+        self.room < self.bytes
+    }
+}
+
+/// What a fetcher did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    pub(super) shards: u64,
+    pub(super) bytes: u64,
+    pub(super) removed: u64,
+    pub(super) retries: u64,
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Trouble {
+    /// The option that would have to be another one; else the data set is at fault.
+    pub(super) option: Option<String>,
+    /// What it is about: an address, a folder.
+    pub(super) about: String,
+    pub(super) what: String,
+}
+
+impl Trouble {
+    pub(super) fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
+        let cut = |mut text: String| {
+            let mut end = text.len().min(LONGEST_TEXT);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.truncate(end);
+            text
+        };
+        Self {
+            option: None,
+            about: cut(about.into()),
+            what: cut(what.into()),
+        }
+    }
+
+    /// The same, which another value of that option would mend.
+    pub(super) fn of_option(self, option: &str) -> Self {
+        Self {
+            option: Some(option.to_owned()),
+            ..self
+        }
+    }
+
+    pub(super) fn into_error(self) -> Error {
+        match self.option.as_deref() {
+            Some("fetch_limit") => Error::option("fetch_limit", self.what),
+            Some("fetch_dir") => Error::option("fetch_dir", self.what),
+            _ => Error::dataset(self.about, self.what),
+        }
+    }
+}
+
+pub(super) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(message)
+        .map_err(|e| Error::protocol(format!("write a message to the fetcher: {e}")))?;
+    if bytes.len() > LONGEST {
+        return Err(Error::config(format!(
+            "the options of the order take {} bytes, and with an object store they may take {LONGEST}",
+            bytes.len()
+        )));
+    }
+    Ok(bytes)
+}
+
+pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|e| Error::protocol(format!("read a message of the fetcher: {e}")))
+}

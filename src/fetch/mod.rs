@@ -1,0 +1,61 @@
+//! Caches that lie in object stores: which shard is needed when, and how it comes into a folder
+//! of this machine that never holds more than it may.
+//!
+//! The order of every epoch is known, so nothing is guessed. Each rank has a fetcher, a process
+//! of its own that is started as the coordinator is. It computes from plan and index when its
+//! rank needs which shard, and writes that into the folder (`board`). Of all fetchers of a folder
+//! one leads: it reads what all ranks need, gets what is needed next, and removes what is needed
+//! last. When it dies, the next one leads.
+//!
+//! | what it is | files | in which process |
+//! |---|---|---|
+//! | what a user says | `address`, `options` | all |
+//! | what both sides say to each other | `messages` | consumer, fetcher |
+//! | a shard that may not be removed | `lease` | consumer, fetcher |
+//! | starts the fetcher, waits for shards, holds those of batches under way | `client` | consumer |
+//! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
+//! | what is fetched next, and what goes for it | `schedule` | fetcher |
+//! | the store; one object out of it | `store`, `download` | fetcher |
+//! | the folder: its names and locks; who leads, and what is there | `folder`, `leader` | fetcher |
+//! | its life | `process` | fetcher |
+//!
+//! Never in here: pixels, workers, how a shard is read. An HTTP client and its runtime run in the
+//! fetcher and nowhere else, and are compiled with the feature `stores` alone.
+
+mod address;
+#[cfg(feature = "stores")]
+mod board;
+pub(crate) mod client;
+#[cfg(feature = "stores")]
+mod download;
+#[cfg(feature = "stores")]
+mod folder;
+#[cfg(feature = "stores")]
+mod leader;
+mod lease;
+mod messages;
+mod options;
+#[cfg(feature = "stores")]
+mod process;
+#[cfg(feature = "stores")]
+mod schedule;
+#[cfg(feature = "stores")]
+mod store;
+#[cfg(feature = "stores")]
+mod uses;
+
+pub use address::Address;
+pub use client::FetchReport;
+pub use options::FetchOptions;
+
+use crate::pool::coordinator::own::Life;
+
+/// What a helper can be beside the coordinator.
+#[cfg(feature = "codecs")]
+pub(crate) const HELPERS: &[Life] = &[
+    #[cfg(feature = "stores")]
+    Life {
+        command: crate::pool::coordinator::messages::FETCHER_COMMAND,
+        live: process::live,
+    },
+];

@@ -1,0 +1,215 @@
+//! An object store, opened by its address; what its errors mean to a user.
+//!
+//! In the fetcher. Credentials come from the environment, the machine's role or the cluster's
+//! (`object_store`'s chain), and stand in no text that leaves this file.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreScheme,
+    RetryConfig,
+};
+
+use crate::fetch::address::Address;
+use crate::fetch::messages::Trouble;
+
+/// Of one request: until its answer begins. What takes longer is tried again (`download`).
+const CONNECT: &str = "5s";
+/// Between two pieces of an answer.
+const READ: &str = "20s";
+/// Of a whole answer: none, a shard may be large.
+const WHOLE: &str = "1d";
+
+/// A store, and where in it the cache lies.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    prefix: Path,
+    address: Address,
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It may go well the next time.
+    Passing(String),
+    /// It will not.
+    Lasting(Trouble),
+}
+
+impl Store {
+    /// Opens nothing yet: the first request connects.
+    ///
+    /// # Errors
+    /// An address of a form that the store does not have; settings that cannot be.
+    pub(super) fn open(address: &Address) -> Result<Self, Trouble> {
+        let trouble = |what: String| Trouble::new(address.as_str(), what);
+        let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
+        let known = ObjectStoreScheme::parse(&url);
+        let (scheme, prefix) = known.map_err(|e| trouble(without_queries(&e.to_string())))?;
+        let failed = |e: StoreError| trouble(without_queries(&chain(&e)));
+        // Between tries inside of a request little is waited: `download` tries on.
+        let retry = RetryConfig {
+            backoff: BackoffConfig {
+                init_backoff: Duration::from_millis(50),
+                max_backoff: Duration::from_secs(1),
+                base: 2.0,
+            },
+            max_retries: 3,
+            retry_timeout: Duration::from_secs(30),
+        };
+        let limits = [
+            (ClientConfigKey::ConnectTimeout, CONNECT),
+            (ClientConfigKey::ReadTimeout, READ),
+            (ClientConfigKey::Timeout, WHOLE),
+        ];
+        let text = address.as_str();
+        let objects: Arc<dyn ObjectStore> = match scheme {
+            ObjectStoreScheme::AmazonS3 => {
+                let begun = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
+                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
+                    builder.with_config(AmazonS3ConfigKey::Client(key), value)
+                });
+                Arc::new(builder.build().map_err(failed)?)
+            }
+            ObjectStoreScheme::GoogleCloudStorage => {
+                let begun = GoogleCloudStorageBuilder::from_env();
+                let begun = begun.with_url(text).with_retry(retry);
+                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
+                    builder.with_config(GoogleConfigKey::Client(key), value)
+                });
+                Arc::new(builder.build().map_err(failed)?)
+            }
+            ObjectStoreScheme::MicrosoftAzure => {
+                let begun = MicrosoftAzureBuilder::from_env();
+                let begun = begun.with_url(text).with_retry(retry);
+                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
+                    builder.with_config(AzureConfigKey::Client(key), value)
+                });
+                Arc::new(builder.build().map_err(failed)?)
+            }
+            ObjectStoreScheme::Http => {
+                let host = &url[..url::Position::BeforePath];
+                let begun = HttpBuilder::new().with_url(host).with_retry(retry);
+                let allowed = match url.scheme() {
+                    "http" => "true",
+                    _ => "false",
+                };
+                let limits = limits
+                    .into_iter()
+                    .chain([(ClientConfigKey::AllowHttp, allowed)]);
+                let builder = limits.fold(begun, |builder, (key, value)| {
+                    builder.with_config(key, value)
+                });
+                Arc::new(builder.build().map_err(failed)?)
+            }
+            ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new()),
+            _ => {
+                return Err(trouble(format!(
+                    "is of no store that is known: {}",
+                    Address::KINDS
+                )));
+            }
+        };
+        Ok(Self {
+            objects,
+            prefix,
+            address: address.clone(),
+        })
+    }
+
+    pub(super) fn path(&self, name: &str) -> Path {
+        self.prefix.clone().join(name)
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What an error of a request for `name` means.
+    pub(super) fn failure(&self, name: &str, error: &StoreError) -> Failure {
+        let about = self.address.of(name);
+        let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
+        let said = || without_queries(&chain(error));
+        match error {
+            StoreError::NotFound { .. } => {
+                lasting("is not there: check the address, or build the cache again".to_owned())
+            }
+            StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+                lasting(format!(
+                    "the store refuses to give it: check the credentials in the environment \
+                     ({})",
+                    said()
+                ))
+            }
+            StoreError::Precondition { .. } => lasting(
+                "changed while it was fetched: wait until whoever writes the cache is done"
+                    .to_owned(),
+            ),
+            StoreError::InvalidPath { .. }
+            | StoreError::NotSupported { .. }
+            | StoreError::NotImplemented { .. }
+            | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
+            _ => Failure::Passing(said()),
+        }
+    }
+}
+
+/// An error with its causes, each once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(under) = cause {
+        let said = under.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = under.source();
+    }
+    text
+}
+
+/// Addresses in a text without what stands behind `?`: signatures may.
+fn without_queries(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word.split_once('?') {
+        Some((front, _)) if front.contains("://") || front.contains('/') => format!("{front}?..."),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_left_out() {
+        let text = "Error performing GET https://a.blob.core.windows.net/c/x?sv=1&sig=hunter2 in \
+                    3ms, after 2 retries: /c/x?sig=hunter2 why? no";
+        let told = without_queries(text);
+        assert!(
+            !told.contains("hunter2") && told.ends_with("why? no"),
+            "{told}"
+        );
+        assert!(told.contains("windows.net/c/x?..."), "{told}");
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_named() {
+        let address = Address::parse("gs://bucket/prefix");
+        // Without a network: nothing is asked for yet.
+        assert!(address.is_ok());
+        let store = Store::open(&Address::parse("file:///data/cache").unwrap()).unwrap();
+        assert_eq!(
+            store.path("manifest.json").as_ref(),
+            "data/cache/manifest.json"
+        );
+    }
+}
