@@ -218,8 +218,14 @@ pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u
         1 => String::new(),
         n => format!(" of {n} ranks"),
     };
+    let about = folder.path().display().to_string();
+    if least <= room {
+        let what = "a shard is needed, and all that are in the folder are held by processes that \
+                    use them: raise `fetch_limit`, or end what else uses this folder";
+        return Trouble::new(about, what).of_option("fetch_limit");
+    }
     Trouble::new(
-        folder.path().display().to_string(),
+        about,
         format!(
             "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at \
              a time: give at least {} more, or an order that goes through shards \

@@ -346,13 +346,14 @@ impl Session {
             .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
             .transpose()?;
         let plan = Plan::with_table(index.len(), options, table)?;
-        let mut uses = Uses::new(plan, index, self.bytes.clone(), at.into(), epochs);
         // Where nothing is ever removed any order works.
-        let evicts = self
+        let all = self
             .bytes
             .iter()
-            .fold(0u64, |sum, n| sum.saturating_add(*n))
-            > self.room;
+            .fold(0u64, |sum, n| sum.saturating_add(*n));
+        let evicts = all > self.room;
+        let of = (plan, index);
+        let mut uses = Uses::new(of, self.bytes.clone(), at.into(), epochs, evicts);
         if evicts {
             uses.look_ahead_over_the_epoch();
         }

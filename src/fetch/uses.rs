@@ -2,18 +2,15 @@
 //! epoch.
 //!
 //! In the fetcher. Memory: 16 bytes for each visit, which is a run of batches that use a shard
-//! with few others between them. Orders that go through shards visit each once an epoch.
+//! one behind the other; at most one for each sample of two epochs. Where no shard is ever
+//! removed only its first use counts, and that is all that is kept.
 
 use std::collections::VecDeque;
 
 use crate::data::index::Index;
 use crate::plan::{Mark, Plan};
 
-/// Batches between two uses that make one visit all the same: what comes back so soon is not
-/// worth removing.
-const MERGED: u64 = 32;
-
-/// A shard is used by the batches from `first` to `last`, or some of them.
+/// A shard is used by the batches from `first` to `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Visit {
     first: u64,
@@ -43,6 +40,8 @@ pub(super) struct Uses {
     index: Index,
     /// The run's, where it is known.
     epochs: Option<u64>,
+    /// Most batches from a use to the next of the same visit.
+    gap: u64,
     now: Step,
     /// The first batch that was not looked at.
     ahead: Step,
@@ -55,19 +54,24 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Of a rank that stands at `at`. `bytes`: of each shard.
+    /// Of a rank that stands at `at`. `bytes`: of each shard; `evicts`: whether shards are
+    /// removed.
     pub(super) fn new(
-        plan: Plan,
-        index: Index,
+        (plan, index): (Plan, Index),
         bytes: Vec<u64>,
         at: Mark,
         epochs: Option<u64>,
+        evicts: bool,
     ) -> Self {
         let begin = Step { at, number: 0 };
         Self {
             plan,
             index,
             epochs,
+            gap: match evicts {
+                true => 1,
+                false => u64::MAX,
+            },
             now: begin,
             ahead: begin,
             visits: vec![VecDeque::new(); bytes.len()],
@@ -133,7 +137,7 @@ impl Uses {
                 bytes = bytes.saturating_add(self.bytes[shard]);
                 let visits = &mut self.visits[shard];
                 match visits.back_mut() {
-                    Some(last) if step.number - last.last <= MERGED => last.last = step.number,
+                    Some(last) if step.number - last.last <= self.gap => last.last = step.number,
                     _ => visits.push_back(Visit {
                         first: step.number,
                         last: step.number,
@@ -185,13 +189,8 @@ mod tests {
         }
         .settled(400, 4);
         let plan = Plan::new(400, options).unwrap();
-        Uses::new(
-            plan,
-            index,
-            vec![1000, 2000, 4000, 8000],
-            Mark::new(0, 0),
-            epochs,
-        )
+        let bytes = vec![1000, 2000, 4000, 8000];
+        Uses::new((plan, index), bytes, Mark::new(0, 0), epochs, true)
     }
 
     #[test]
@@ -238,7 +237,7 @@ mod tests {
     fn distances_are_those_of_the_plan() {
         let sampler = Sampler::ShardShuffle {
             shard: Some(100),
-            window: Some(150),
+            window: 150,
         };
         let mut uses = uses(sampler, Some(3));
         uses.look_ahead(u64::MAX);
@@ -258,11 +257,7 @@ mod tests {
             for (shard, &distance) in (0..).zip(&distances) {
                 let next = (now..batches.len()).find(|&n| batches[n].1.contains(&shard));
                 let next = next.map_or(u64::MAX, |n| (n - now) as u64);
-                // Within a visit a shard counts as used.
-                assert!(
-                    distance == next || (distance == 0 && next <= MERGED),
-                    "batch {now}, shard {shard}: {distance}, and it is {next}"
-                );
+                assert_eq!(distance, next, "batch {now}, shard {shard}");
             }
         }
     }

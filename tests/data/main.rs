@@ -1,4 +1,4 @@
-//! Data sets in tar shards, and caches of them; lists with box files.
+//! Data sets in tar shards, and caches of them, here and in object stores; lists with box files.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -6,3 +6,4 @@ mod common;
 mod boxes;
 mod cache;
 mod shards;
+mod stores;

@@ -4,7 +4,7 @@
 //! tmpfs can be mounted the tests of full disks say `SKIP` and pass; with
 //! `FEATHERLOAD_REQUIRE_MOUNT=1` they fail.
 
-mod scene;
+pub mod scene;
 mod small;
 
 mod apart;

@@ -13,6 +13,9 @@ const DEVICE_BUSY: f64 = 0.8;
 /// processor.
 const RESTING: f64 = 0.3;
 const BLOCKED: f64 = 0.3;
+
+/// Of the run: above it waiting for shards of an object store is what limits it.
+const FETCHED: f64 = 0.3;
 const QUEUED: f64 = 0.2;
 
 /// Of the processors that a run could use: with less, somebody else has them.
@@ -55,6 +58,9 @@ pub struct Shares {
     /// Of the run: the consumer handed batches to the device's JPEG engines, or waited for them.
     #[serde(rename = "engines_waited_percent")]
     pub engines: f64,
+    /// Of the run: the consumer waited for shards of an object store.
+    #[serde(rename = "fetch_waited_percent")]
+    pub fetch: f64,
 }
 
 /// Processors: used by all processes of the run, and those that it may use.
@@ -73,6 +79,7 @@ pub struct Processors {
 pub enum Limit {
     Device,
     Engines,
+    Fetch,
     SlowRows,
     Mixing,
     Consumer,
@@ -130,6 +137,7 @@ impl Shares {
                 }
                 _ => 0.0,
             },
+            fetch: r.fetch.map_or(0.0, |fetch| percent(fetch.wait_s, seconds)),
         }
     }
 }
@@ -175,7 +183,9 @@ impl Limit {
         let largest = shares.stages.first().map_or("decode", |stage| stage.0);
         // Of the consumer's own time. Without workers it decodes, too.
         let mixes = shares.mixing > 0.5 * (100.0 - shares.consumer_waited);
-        if shares.device > 100.0 * DEVICE_BUSY {
+        if shares.fetch > 100.0 * FETCHED {
+            Self::Fetch
+        } else if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
         } else if rests && shares.engines > 50.0 {
             Self::Engines
@@ -200,6 +210,7 @@ impl Limit {
         match self {
             Self::Device => "the device",
             Self::Engines => "the JPEG engines",
+            Self::Fetch => "the object store",
             Self::SlowRows => "rows that wait for slower ones (raise depth)",
             Self::Mixing => "mixing",
             Self::Consumer => "the consumer",
@@ -230,6 +241,10 @@ impl Limit {
             Self::Engines => format!(
                 "the GPU's JPEG engines: workers waited for them {:.0}% of their time",
                 shares.idle
+            ),
+            Self::Fetch => format!(
+                "the object store: the run waited for shards {:.0}% of the time",
+                shares.fetch
             ),
             Self::SlowRows => format!(
                 "slow images: finished rows wait for them, and workers rest {:.0}% of their time",
