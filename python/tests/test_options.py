@@ -62,6 +62,7 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
         ({"memory_limit": "1M"}, featherload.ConfigError, "needs .* memory_limit"),
         ({"memory_limit": "much"}, featherload.ConfigError, "is not a size"),
         ({"root": "/"}, featherload.ConfigError, "`root` has no effect"),
+        ({"label_column": "x"}, featherload.ConfigError, "`label_column` has no effect"),
         ({"on_error": "ignore"}, featherload.ConfigError, "on_error: unknown variant"),
         ({"num_workers": -1}, featherload.ConfigError, "num_workers -1 is too small"),
         ({"batch_size": 16.5}, featherload.ConfigError, "batch_size 16.5 is not a whole number"),

@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::{FolderOptions, Index, ListOptions, ScanReport, ShardOptions};
+use crate::data::index::{
+    FolderOptions, Index, ListOptions, ScanReport, ShardOptions, TableOptions,
+};
 use crate::error::{Error, Result};
 use crate::fetch::client::Fetcher;
 use crate::fetch::{Address, FetchOptions};
@@ -16,6 +18,8 @@ pub enum Source {
     Folder(PathBuf, FolderOptions),
     /// A text file with a path and a label on each line.
     List(PathBuf, ListOptions),
+    /// A list whose columns have names: CSV with a header line, or lines of JSON.
+    Table(PathBuf, TableOptions),
     /// A file that [`Index::save`] wrote.
     Saved(PathBuf),
     /// The folder of a cache that was built by [`crate::cache`].
@@ -31,12 +35,12 @@ pub enum Source {
 
 impl Source {
     /// What a data set may be, in words: for help and for messages.
-    pub const KINDS: &str = "a folder, tar shards, a list file, a cache, a saved index, or \
-                              the address of a cache (s3://BUCKET/PREFIX)";
+    pub const KINDS: &str = "a folder, tar shards, a list file, a table, a cache, a saved index, \
+                              or the address of a cache (s3://BUCKET/PREFIX)";
 
     /// A folder is a cache when it has a cache's manifest, and a folder of images
-    /// otherwise; a file is a saved index when it begins like one,
-    /// and a list file otherwise. A path that ends in `.tar`, or as a compressed one
+    /// otherwise; a file is a saved index when it begins like one, a table when
+    /// [`Index::names_table`] says so, and a list file otherwise. A path that ends in `.tar`, or as a compressed one
     /// does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to do), or
     /// that is not there and has the signs of a brace or a glob, is of tar shards. An
     /// address of an object store is that of a cache. All with default options.
@@ -65,6 +69,8 @@ impl Source {
             Ok(Self::Folder(path, FolderOptions::default()))
         } else if Index::is_saved(&path)? {
             Ok(Self::Saved(path))
+        } else if Index::names_table(&path) {
+            Ok(Self::Table(path, TableOptions::default()))
         } else {
             Ok(Self::List(path, ListOptions::default()))
         }
@@ -101,6 +107,7 @@ impl Source {
                 Index::folder(&path, &options).map(|(i, r)| (i, Some(r)))
             }
             Self::List(path, options) => Index::list(&path, &options).map(|(i, r)| (i, Some(r))),
+            Self::Table(path, options) => Index::table(&path, &options).map(|(i, r)| (i, Some(r))),
             Self::Saved(path) => {
                 let index = Index::load(&path)?;
                 index.check_shards()?;

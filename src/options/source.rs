@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::configs::paddle::Training;
 use crate::data::index::{
-    Classes, Delimiter, FolderLabels, FolderOptions, JSON_EXTENSION, KeepIndex, ListLabels,
-    ListOptions, ShardLabels, ShardOptions,
+    Classes, Delimiter, FolderLabels, FolderOptions, Index, JSON_EXTENSION, KeepIndex, ListLabels,
+    ListOptions, ShardLabels, ShardOptions, TableLabels, TableOptions,
 };
 use crate::error::{Error, Result};
 use crate::fetch::FetchOptions;
@@ -21,19 +21,26 @@ use crate::loader::Source;
 pub struct SourceOptions {
     /// What [`Source::detect`] tells apart.
     pub path: Option<PathBuf>,
-    /// A list file whose paths are relative to `path`, or to `root`.
+    /// A list file or a table whose paths are relative to `path`, or to `root`.
     pub list: Option<PathBuf>,
     pub labels: LabelSource,
     /// Class names, one a line: the line's number, from 0, is the label.
     pub classes: Option<PathBuf>,
-    /// Folder that a list file's paths are relative to; by default the file's own.
+    /// Folder that the paths of a list file or a table are relative to; by default the
+    /// file's own.
     pub root: Option<PathBuf>,
     /// Separator of path and label in a list file: one byte, or `\t`; by default blanks.
     pub delimiter: Option<String>,
-    /// Let a list file's paths leave the root.
+    /// Let the paths of a list file or a table leave the root.
     pub allow_outside: bool,
     /// Folder of box files, one for each picture of a list file.
     pub boxes: Option<PathBuf>,
+    /// Column of the paths of a table.
+    pub path_column: Option<String>,
+    /// Column of the labels of a table; or several, with a comma between two.
+    pub label_column: Option<String>,
+    /// Stands behind each path of a table.
+    pub path_suffix: Option<String>,
     /// Labels of tar shards: the field of this extension.
     pub label_field: Option<String>,
     /// Labels of tar shards: `[EXT:]POINTER` into a JSON field.
@@ -71,11 +78,17 @@ impl SourceOptions {
             || self.delimiter.is_some()
             || self.allow_outside
             || self.boxes.is_some()
+            || self.has_table_options()
             || self.label_field.is_some()
             || self.label_json.is_some()
             || self.index_dir.is_some()
             || self.fetch_dir.is_some()
             || self.fetch_limit.is_some()
+    }
+
+    fn has_table_options(&self) -> bool {
+        let table = [&self.path_column, &self.label_column, &self.path_suffix];
+        table.iter().any(|given| given.is_some())
     }
 
     /// What people call the data set: the end of its path; of a config's list where
@@ -98,6 +111,13 @@ impl SourceOptions {
     /// Nothing is named, or is there; an option that says nothing for such a source.
     pub fn source(&self, config: Option<&Training>) -> Result<Source> {
         match (&self.list, &self.path, config) {
+            (Some(list), root, _) if self.means_table(list, config) => {
+                self.refuse_two_roots(root.as_deref())?;
+                let mut options = self.table_options(list, config)?;
+                let of_config = config.and_then(|config| config.list_options.root.clone());
+                options.root = root.clone().or(options.root).or(of_config);
+                Ok(Source::Table(list.clone(), options))
+            }
             (Some(list), root, _) => self.listed(list, root.as_deref(), config),
             (None, Some(path), _) => self.detected(path, config),
             (None, None, Some(config)) => match &config.list {
@@ -123,11 +143,8 @@ impl SourceOptions {
                 "`classes` has no effect on a list file, which holds its labels: remove it",
             ));
         }
-        if root.is_some() && self.root.is_some() {
-            return Err(Error::config(
-                "a source and `root` both set where the paths of `list` start: give one of them",
-            ));
-        }
+        self.refuse_two_roots(root)?;
+        self.refuse_table_options(list, "a list file")?;
         self.refuse_shard_options(list, "a list file")?;
         self.refuse_fetch_options(list, "a list file")?;
         let mut options = self.list_options(config)?;
@@ -136,22 +153,41 @@ impl SourceOptions {
         Ok(Source::List(list.to_owned(), options))
     }
 
+    fn refuse_two_roots(&self, root: Option<&Path>) -> Result<()> {
+        if root.is_some() && self.root.is_some() {
+            return Err(Error::config(
+                "a source and `root` both set where the paths of `list` start: give one of them",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a file is a table. One by its name may be a list of `path label` lines: with
+    /// a separator between the two, given or the config's, and no option of tables.
+    fn means_table(&self, file: &Path, config: Option<&Training>) -> bool {
+        let of_config = config.map(|config| config.list_options.delimiter);
+        let is_separated =
+            self.delimiter.is_some() || matches!(of_config, Some(Delimiter::Byte(_)));
+        Index::names_table(file) && (!is_separated || self.has_table_options())
+    }
+
     fn detected(&self, path: &Path, config: Option<&Training>) -> Result<Source> {
         let detected = Source::detect(path)?;
         if !matches!(detected, Source::Store(..)) {
             self.refuse_fetch_options(path, "on this machine")?;
         }
-        Ok(match detected {
+        let found = match detected {
+            Source::Table(path, _) if !self.means_table(&path, config) => {
+                Source::List(path, ListOptions::default())
+            }
+            other => other,
+        };
+        Ok(match found {
             Source::Folder(path, _) => {
                 self.refuse_list_options(&path, "a folder")?;
+                self.refuse_table_options(&path, "a folder")?;
                 self.refuse_shard_options(&path, "a folder")?;
-                if config.is_some_and(|config| config.list_options.boxes.is_some()) {
-                    return Err(Error::config(format!(
-                        "the config cuts boxes out of the pictures of a list (bbox_crop), and {} \
-                         is a folder: give a list with `list`, or set bbox_crop: False",
-                        path.display()
-                    )));
-                }
+                refuse_boxes(config, &path, "a folder")?;
                 Source::Folder(path, self.folder_options()?)
             }
             Source::List(path, _) => {
@@ -161,11 +197,17 @@ impl SourceOptions {
                     (&path, "a list file"),
                     "it holds its labels: remove the option",
                 )?;
+                self.refuse_table_options(&path, "a list file")?;
                 self.refuse_shard_options(&path, "a list file")?;
                 Source::List(path, self.list_options(config)?)
             }
+            Source::Table(path, _) => {
+                let options = self.table_options(&path, config)?;
+                Source::Table(path, options)
+            }
             Source::Shards(shards, _) => {
                 self.refuse_list_options(path, "of tar shards")?;
+                self.refuse_table_options(path, "of tar shards")?;
                 Source::Shards(shards, self.shard_options()?)
             }
             saved @ (Source::Cache(_) | Source::Saved(_)) => {
@@ -187,6 +229,7 @@ impl SourceOptions {
                     "its labels are fixed: make the index again with this option",
                 )?;
                 self.refuse_list_options(path, kind)?;
+                self.refuse_table_options(path, kind)?;
                 self.refuse_shard_options(path, kind)?;
                 saved
             }
@@ -197,6 +240,7 @@ impl SourceOptions {
                 let without = self.labels == LabelSource::None;
                 self.refuse(without, "labels: none", fixed, made_with)?;
                 self.refuse_list_options(path, fixed.1)?;
+                self.refuse_table_options(path, fixed.1)?;
                 self.refuse_shard_options(path, fixed.1)?;
                 let mut options = FetchOptions::default();
                 options.dir.clone_from(&self.fetch_dir);
@@ -220,6 +264,18 @@ impl SourceOptions {
             (self.boxes.is_some(), "boxes"),
         ] {
             let what_to_do = "remove the option, or give a list file";
+            self.refuse(given, option, (path, kind), what_to_do)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_table_options(&self, path: &Path, kind: &str) -> Result<()> {
+        for (given, option) in [
+            (self.path_column.is_some(), "path_column"),
+            (self.label_column.is_some(), "label_column"),
+            (self.path_suffix.is_some(), "path_suffix"),
+        ] {
+            let what_to_do = "remove the option, or give a table (.csv, .tsv, .jsonl)";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())
@@ -303,6 +359,41 @@ impl SourceOptions {
         Ok(options)
     }
 
+    fn table_options(&self, file: &Path, config: Option<&Training>) -> Result<TableOptions> {
+        let table = (file, "a table");
+        let without = "remove it, or the options of tables";
+        self.refuse(self.delimiter.is_some(), "delimiter", table, without)?;
+        let without = "remove the option, or give a list file";
+        self.refuse(self.boxes.is_some(), "boxes", table, without)?;
+        self.refuse_shard_options(file, "a table")?;
+        self.refuse_fetch_options(file, "a table")?;
+        refuse_boxes(config, file, "a table")?;
+        let of_config = config.map(|config| &config.list_options);
+        let has_none = of_config.is_some_and(|list| list.labels == ListLabels::None);
+        let labels = match (&self.label_column, self.labels) {
+            (Some(_), LabelSource::None) => {
+                return Err(Error::config(
+                    "`label_column` and `labels: none` exclude each other: give one",
+                ));
+            }
+            (Some(names), LabelSource::Auto) => {
+                let names = names.split(',').map(|name| name.trim().to_owned());
+                TableLabels::Columns(names.collect())
+            }
+            (None, LabelSource::Auto) if !has_none => TableLabels::Auto,
+            (None, _) => TableLabels::None,
+        };
+        Ok(TableOptions {
+            path_column: self.path_column.clone(),
+            path_suffix: self.path_suffix.clone().unwrap_or_default(),
+            labels,
+            classes: self.classes.as_deref().map(Classes::read).transpose()?,
+            relabel: of_config.is_some_and(|list| list.relabel),
+            root: self.root.clone(),
+            allow_outside: self.allow_outside,
+        })
+    }
+
     /// But for the root, these are the config's where no flag says otherwise.
     fn list_options(&self, config: Option<&Training>) -> Result<ListOptions> {
         let mut options = config.map_or_else(ListOptions::default, |c| c.list_options.clone());
@@ -327,4 +418,16 @@ impl SourceOptions {
         options.allow_outside = self.allow_outside;
         Ok(options)
     }
+}
+
+/// Boxes of the config are those of a list file.
+fn refuse_boxes(config: Option<&Training>, path: &Path, kind: &str) -> Result<()> {
+    if config.is_some_and(|config| config.list_options.boxes.is_some()) {
+        return Err(Error::config(format!(
+            "the config cuts boxes out of the pictures of a list (bbox_crop), and {} is {kind}: \
+             give a list with `list`, or set bbox_crop: False",
+            path.display()
+        )));
+    }
+    Ok(())
 }

@@ -14,3 +14,4 @@ mod preview;
 mod recipe_mistakes;
 mod report;
 mod survey;
+mod tables;

@@ -145,6 +145,11 @@ fn saved_indexes() {
 }
 
 #[test]
+fn tables() {
+    run("table", Vec::new(), &[], 10_000);
+}
+
+#[test]
 fn shards() {
     run("tar", Vec::new(), &[], 10_000);
 }

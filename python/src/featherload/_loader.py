@@ -44,8 +44,9 @@ class Loader:
 
     ``src``
         A folder (flat, or a folder for each class), tar shards (``"train-{000..123}.tar"``), a
-        list file, a cache, a saved index, or the address of a cache in an object store
-        (``"s3://BUCKET/PREFIX"``, ``gs://``, ``az://``, ``https://``).
+        list file, a table (CSV with a header line, JSON lines), a cache, a saved index, or the
+        address of a cache in an object store (``"s3://BUCKET/PREFIX"``, ``gs://``, ``az://``,
+        ``https://``).
     ``fetch_dir``, ``fetch_limit``
         Of a cache in an object store: the folder that its shards come to, which all ranks of a
         machine share (default: ``~/.cache/featherload/fetched``), and the most bytes that they
@@ -85,7 +86,8 @@ class Loader:
         Most memory that all processes, or the run on the device, may take: bytes, or
         ``"2G"``. What cannot fit is refused.
     ``labels``, ``classes``, ``list``, ``root``, ``delimiter``, ``allow_outside``, ``boxes``,
-    ``label_field``, ``label_json``, ``index_dir``
+    ``path_column``, ``label_column``, ``path_suffix``, ``label_field``, ``label_json``,
+    ``index_dir``
         How the source is read, as the flags of ``featherload index``.
     ``multi_scale``
         Output sizes that take turns: heights and widths, or one number for both.
@@ -145,6 +147,9 @@ class Loader:
         delimiter: str | None = None,
         allow_outside: bool | None = None,
         boxes: _Path | None = None,
+        path_column: str | None = None,
+        label_column: str | None = None,
+        path_suffix: str | None = None,
         label_field: str | None = None,
         label_json: str | None = None,
         index_dir: _Path | None = None,

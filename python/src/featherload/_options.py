@@ -185,7 +185,8 @@ def scales(sizes: Any) -> dict[str, Any]:
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
-    *("boxes", "label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
+    *("boxes", "path_column", "label_column", "path_suffix"),
+    *("label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
 )
 # Whole numbers, with the least that they may be.
 _WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 0, "max_pixels": 1}

@@ -149,6 +149,10 @@ class IndexReport(Report):
     def table(self) -> tuple[list[str], list[list[str]]]:
         headers = self["headers"]
         rows = [["samples", f"{self.samples:,}"], ["classes", f"{self.classes:,}"]]
+        columns = self.get("columns")
+        if columns:
+            labels = ", ".join(columns["labels"]) or "none"
+            rows.append(["columns", f"paths {columns['path']}, labels {labels}"])
         if headers:
             formats = ", ".join(f"{n:,} {name}" for name, n in headers["formats"].items())
             rows += [

@@ -13,7 +13,7 @@ pub struct SourceArgs {
     #[arg(value_name = "SRC", help = source_help(), long_help = source_long_help())]
     path: Option<PathBuf>,
 
-    /// A list file whose paths are relative to SRC, or to --root.
+    /// A list file or a table whose paths are relative to SRC, or to --root.
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
 
@@ -23,19 +23,22 @@ pub struct SourceArgs {
     labels: LabelSource,
 
     /// Class names, one a line: the line's number, from 0, is the label. For a
-    /// validation folder, or tar shards whose labels are names, that lack a class.
+    /// validation folder, or tar shards or a table whose labels are names, that lack a
+    /// class.
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
 
-    /// Folder that a list file's paths are relative to (default: the file's own).
+    /// Folder that paths of a list file or a table are relative to (default: the file's
+    /// own).
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 
-    /// Separator of path and label in a list file (default: blanks).
+    /// Separator of path and label in a list file (default: blanks). With it a .csv is a
+    /// list without a header line.
     #[arg(long, value_name = "CHAR")]
     delimiter: Option<String>,
 
-    /// Let a list file's paths leave the root.
+    /// Let paths of a list file or a table leave the root.
     #[arg(long)]
     allow_outside: bool,
 
@@ -43,6 +46,21 @@ pub struct SourceArgs {
     /// the last line, `x0 y0 x1 y1`, is the part that counts as the picture.
     #[arg(long, value_name = "DIR")]
     boxes: Option<PathBuf>,
+
+    /// Column of a table that has the paths (default: `file_name`, or another usual name);
+    /// of JSON lines a key, or a JSON pointer (/a/b).
+    #[arg(long, value_name = "NAME")]
+    path_column: Option<String>,
+
+    /// Column of a table that has the labels, class numbers or names (default: `label`,
+    /// `class`, `category` or `target`; without one there are none); several columns are a
+    /// vector of their numbers.
+    #[arg(long, value_name = "NAME,..", conflicts_with = "labels")]
+    label_column: Option<String>,
+
+    /// Put behind each path of a table, such as .jpg where a column has ids.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    path_suffix: Option<String>,
 
     /// Labels of tar shards: the field of this extension (a class number, numbers
     /// or a class name).
@@ -79,8 +97,8 @@ pub fn source_help() -> String {
 pub fn source_long_help() -> String {
     format!(
         "{}. A folder has class sub-folders or is flat; of shards give \
-         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; a list has `path label` lines; an \
-         index is kept by `featherload index --save`",
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; a list has `path label` lines; a \
+         table is a .csv or .tsv with a header line, or a .jsonl; an index is kept by `featherload index --save`",
         source_help()
     )
 }
@@ -108,6 +126,9 @@ impl SourceArgs {
             delimiter,
             allow_outside,
             boxes,
+            path_column,
+            label_column,
+            path_suffix,
             label_field,
             label_json,
             index_dir,
@@ -115,11 +136,13 @@ impl SourceArgs {
             fetch_limit,
         } = self;
         let paths = [list, classes, root, boxes, index_dir, fetch_dir];
+        let of_tables = [path_column, label_column, path_suffix];
         let texts = [delimiter, label_field, label_json];
         *labels == LabelSource::Auto
             && !allow_outside
             && fetch_limit.is_none()
             && paths.iter().all(|given| given.is_none())
+            && of_tables.iter().all(|given| given.is_none())
             && texts.iter().all(|given| given.is_none())
     }
 
@@ -137,6 +160,9 @@ impl SourceArgs {
         said.delimiter.clone_from(&self.delimiter);
         said.allow_outside = self.allow_outside;
         said.boxes.clone_from(&self.boxes);
+        said.path_column.clone_from(&self.path_column);
+        said.label_column.clone_from(&self.label_column);
+        said.path_suffix.clone_from(&self.path_suffix);
         said.label_field.clone_from(&self.label_field);
         said.label_json.clone_from(&self.label_json);
         said.index_dir.clone_from(&self.index_dir);

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::error::{self, Error, Result};
 
 /// Longer is no text file: a picture or an archive was passed by mistake.
-const MAX_LINE: usize = 1 << 20;
+pub(crate) const MAX_LINE: usize = 1 << 20;
 
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -24,26 +24,9 @@ pub(crate) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(crate) fn open(path: &'a Path) -> Result<Self> {
-        let file = File::open(path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => Error::dataset(path, "no such file"),
-            ErrorKind::PermissionDenied => Error::dataset(
-                path,
-                "permission denied: make the file readable (chmod u+r)",
-            ),
-            _ => Error::io_at("open", path, e),
-        })?;
-        let kind = file
-            .metadata()
-            .map_err(|e| Error::io_at("read the type of", path, e))?;
-        if kind.is_dir() {
-            return Err(Error::dataset(
-                path,
-                "is a folder, not a text file: give the file",
-            ));
-        }
         Ok(Self {
             path,
-            reader: BufReader::with_capacity(1 << 16, file),
+            reader: BufReader::with_capacity(1 << 16, open(path)?),
             line: Vec::new(),
             number: 0,
         })
@@ -78,6 +61,28 @@ impl<'a> Lines<'a> {
         }
         Ok(Some((self.number, line)))
     }
+}
+
+/// Opens a text file.
+pub(crate) fn open(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::dataset(path, "no such file"),
+        ErrorKind::PermissionDenied => Error::dataset(
+            path,
+            "permission denied: make the file readable (chmod u+r)",
+        ),
+        _ => Error::io_at("open", path, e),
+    })?;
+    let kind = file
+        .metadata()
+        .map_err(|e| Error::io_at("read the type of", path, e))?;
+    if kind.is_dir() {
+        return Err(Error::dataset(
+            path,
+            "is a folder, not a text file: give the file",
+        ));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]

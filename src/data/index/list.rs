@@ -129,11 +129,11 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
 }
 
 /// From 0 and without gaps, in ascending order.
-fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
+pub(super) fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
     let Labels::Class(all) = labels else {
         return Err(Error::dataset(
             file,
-            "relabel needs whole-number labels, and this list has others or none",
+            "relabel needs whole-number labels, and here are others or none",
         ));
     };
     let mut old = all.clone();

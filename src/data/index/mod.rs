@@ -11,9 +11,9 @@
 //! - `samples`: the index itself; `chosen`: some samples as an index of their own;
 //!   `label`: what a sample is labelled with; `place`: where it lies; `classes`,
 //!   `class_counts`: names of classes, samples of each;
-//! - `opening`: the ways to an index; `folder`, `list`, `shards`, `open_cache`: one
-//!   each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
-//!   their paths start; `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
+//! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `open_cache`:
+//!   one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
+//!   their paths start; `value`: a label as it is written; `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
@@ -60,6 +60,8 @@ mod samples;
 mod save;
 mod sealed;
 mod shards;
+mod table;
+mod value;
 
 pub use crate::picture::PixelBox;
 pub use class_counts::ClassCount;
@@ -70,9 +72,10 @@ pub use label::Label;
 pub use list::{Delimiter, ListLabels, ListOptions};
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use of_cache::CachedSamples;
-pub use report::{DamagedShard, ScanReport, SkipReason, Skipped};
+pub use report::{DamagedShard, ScanReport, SkipReason, Skipped, TableColumns};
 pub use samples::Index;
 pub use sealed::LabelVector;
 pub(crate) use sealed::Part;
 pub(crate) use shards::refuse_what_is_no_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+pub use table::{TableLabels, TableOptions};

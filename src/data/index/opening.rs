@@ -1,4 +1,4 @@
-//! The ways to an index: a folder, a list, tar shards, a cache, a saved one; and how
+//! The ways to an index: a folder, a list, a table, tar shards, a cache, a saved one; and how
 //! it is saved.
 //!
 //! In the consumer. Never in here: how any of them is read.
@@ -11,6 +11,7 @@ use crate::data::index::list::{self, ListOptions};
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::data::index::shards::{self, ShardOptions};
+use crate::data::index::table::{self, TableOptions};
 use crate::data::index::{kept, open_cache, save};
 use crate::data::shard::expand;
 use crate::data::shard::manifest::CacheManifest;
@@ -31,6 +32,18 @@ impl Index {
     pub fn list(file: &Path, options: &ListOptions) -> Result<(Self, ScanReport)> {
         let (root, content, report) = list::read(file, options)?;
         Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// The samples of a table, in the file's order: CSV with a header line (`.csv`,
+    /// `.tsv`) or a JSON object a line (`.jsonl`, `.ndjson`).
+    pub fn table(file: &Path, options: &TableOptions) -> Result<(Self, ScanReport)> {
+        let (root, content, report) = table::read(file, options)?;
+        Ok((Self::seal(&root, content)?, report))
+    }
+
+    /// Whether `path` is a table's, by its end.
+    pub fn names_table(path: &Path) -> bool {
+        table::has_table_extension(path)
     }
 
     /// The samples of uncompressed tar shards, as WebDataset writes them, in the

@@ -14,12 +14,13 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::data::index::json::{Lossy, lossy};
+use crate::data::index::names::shown;
 
 /// The counts of one scan.
 ///
 /// As JSON: `skipped` is the number of all entries that are no samples; `left_out`
 /// has theirs, and `examples` some paths, by [`SkipReason::name`]; `empty_classes`,
-/// `damaged` and `other_fields` are the fields here. Samples are no part of it:
+/// `damaged` and `other_fields` are the fields here, and `columns` where there are any. Samples are no part of it:
 /// who has an index counts them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +38,34 @@ pub struct ScanReport {
     /// what has another one, or one that is no short text, is counted member by
     /// member under [`ScanReport::MORE_FIELDS`].
     pub other_fields: BTreeMap<String, u64>,
+    /// What was read of a table; none of other sources.
+    pub columns: Option<TableColumns>,
+}
+
+/// Columns of a table that were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TableColumns {
+    /// That of the paths.
+    pub path: String,
+    /// Those of the labels; empty where there are none.
+    pub labels: Vec<String>,
+}
+
+impl fmt::Display for TableColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// More are counted.
+        const NAMED: usize = 5;
+        write!(f, "paths {}, labels ", shown(self.path.as_bytes()))?;
+        match self.labels.as_slice() {
+            [] => f.write_str("none"),
+            labels if labels.len() > NAMED => write!(f, "of {} columns", labels.len()),
+            labels => {
+                let labels: Vec<_> = labels.iter().map(|l| shown(l.as_bytes())).collect();
+                f.write_str(&labels.join(", "))
+            }
+        }
+    }
 }
 
 /// A shard that is not whole.
@@ -210,13 +239,17 @@ impl Serialize for ScanReport {
             (why.name(), paths)
         });
         let empty: Vec<_> = self.empty_classes.iter().map(|n| Lossy(n)).collect();
-        let mut fields = s.serialize_struct("ScanReport", 6)?;
+        let is_table = usize::from(self.columns.is_some());
+        let mut fields = s.serialize_struct("ScanReport", 6 + is_table)?;
         fields.serialize_field("skipped", &self.skipped_total())?;
         fields.serialize_field("left_out", &counts.collect::<BTreeMap<_, _>>())?;
         fields.serialize_field("examples", &examples.collect::<BTreeMap<_, _>>())?;
         fields.serialize_field("empty_classes", &empty)?;
         fields.serialize_field("damaged", &self.damaged)?;
         fields.serialize_field("other_fields", &self.other_fields)?;
+        if let Some(columns) = &self.columns {
+            fields.serialize_field("columns", columns)?;
+        }
         fields.end()
     }
 }

@@ -18,14 +18,13 @@
 //!   and counted.
 //!
 //! - `options`: how they are read; `group`: one shard; `found`: what is in it;
-//! - `label`: a label as it is written; `joined`: labels of all shards;
+//! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
 mod dali;
 mod found;
 mod group;
 mod joined;
-mod label;
 mod options;
 
 use std::ffi::OsStr;

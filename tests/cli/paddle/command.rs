@@ -254,3 +254,36 @@ fn boxes_of_a_config_go_with_a_list_and_not_with_a_folder() {
     let whole = folder(&cars.replace("bbox_crop: True", "bbox_crop: False"));
     assert_ne!(cut, digest(whole.path()));
 }
+
+#[test]
+fn a_delimiter_of_a_config_makes_a_csv_a_list() {
+    let commas = CONFIG.replace("train.txt", "train.csv\n      delimiter: ','");
+    let dir = folder(&commas);
+    let at = |name: &str| dir.path().join(name);
+    let list = fs::read_to_string(at("train.txt")).unwrap();
+    fs::write(at("train.csv"), list.replace(' ', ",")).unwrap();
+    fs::write(at("other.yaml"), CONFIG).unwrap();
+    fs::write(
+        at("table.csv"),
+        format!("path,x\n{}", list.replace(' ', ",")),
+    )
+    .unwrap();
+    let digest =
+        |args: &[&str]| bench(dir.path(), &[args, &["--digest"]].concat())["digest"].clone();
+    let of_config = digest(&[]);
+    assert!(of_config.is_string());
+    assert_eq!(digest(&["--list", "train.csv"]), of_config);
+    // Its own options make it a table; so it is where a config has no delimiter.
+    let table = ["--list", "table.csv", "--label-column", "x"];
+    assert_eq!(digest(&table), of_config);
+    let other = [&table[..], &["--recipe", "other.yaml", "--digest"]].concat();
+    let out = featherload(dir.path(), &[&["bench", "--json"], &other[..]].concat());
+    assert_eq!(object(&out)["digest"], of_config);
+    // The config's own list is none.
+    let args = ["bench", "--recipe", "c.yaml", "--label-column", "x"];
+    let said = stderr(&featherload(dir.path(), &args));
+    assert!(
+        said.contains("which is a list file: remove the option"),
+        "{said}"
+    );
+}

@@ -11,7 +11,7 @@ use std::path::Path;
 use featherload::Index;
 use featherload::index::{Delimiter, Label, ListLabels, ListOptions};
 
-use super::Target;
+use super::{Target, within};
 
 fn options(choice: u8) -> ListOptions {
     ListOptions {
@@ -83,19 +83,4 @@ fn run_box(folder: &Path, text: &[u8]) {
         let found = index.pixel_box(0).expect("a box");
         assert!(found.left < found.right && found.top < found.bottom);
     }
-}
-
-/// True for a path that stays under the folder that it starts from.
-fn within(path: &Path) -> bool {
-    use std::path::Component::{CurDir, Normal, ParentDir};
-    let mut depth = 0i64;
-    path.components().all(|part| {
-        depth += match part {
-            Normal(_) => 1,
-            CurDir => 0,
-            ParentDir => -1,
-            _ => return false,
-        };
-        depth >= 0
-    })
 }

@@ -10,7 +10,10 @@ mod list;
 mod recipe;
 mod ring;
 mod saved_index;
+mod table;
 mod tar;
+
+use std::path::Path;
 
 /// Takes one input after the other.
 pub type Target = Box<dyn FnMut(&[u8])>;
@@ -26,5 +29,21 @@ pub const TARGETS: &[(&str, Make)] = &[
     ("recipe", recipe::target),
     ("ring", ring::target),
     ("saved_index", saved_index::target),
+    ("table", table::target),
     ("tar", tar::target),
 ];
+
+/// True for a path that stays under the folder that it starts from.
+fn within(path: &Path) -> bool {
+    use std::path::Component::{CurDir, Normal, ParentDir};
+    let mut depth = 0i64;
+    path.components().all(|part| {
+        depth += match part {
+            Normal(_) => 1,
+            CurDir => 0,
+            ParentDir => -1,
+            _ => return false,
+        };
+        depth >= 0
+    })
+}

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{DamagedShard, FolderLabels, Index, ScanReport, ShardLabels};
+use featherload::index::{DamagedShard, FolderLabels, Index, ScanReport, ShardLabels, TableLabels};
 use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
@@ -97,17 +97,29 @@ fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
 /// The index, and the report of its scan; where only labels stand against it,
 /// without them, and why.
 fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
-    let Source::Shards(shards, mut options) = source else {
-        let (index, scan) = source.open()?;
-        return Ok((index, scan, None));
+    let (opened, unlabelled) = match source {
+        Source::Shards(shards, mut options) => {
+            let opened = Index::from_shards(&shards, &options);
+            options.labels = ShardLabels::None;
+            (opened, Source::Shards(shards, options))
+        }
+        Source::Table(file, mut options) => {
+            let opened = Index::table(&file, &options);
+            options.labels = TableLabels::None;
+            (opened, Source::Table(file, options))
+        }
+        other => {
+            let (index, scan) = other.open()?;
+            return Ok((index, scan, None));
+        }
     };
-    let refused = match Index::from_shards(&shards, &options) {
-        Ok((index, scan)) => return Ok((index, Some(scan), None)),
-        Err(e) => e,
-    };
-    options.labels = ShardLabels::None;
-    let (index, scan) = Index::from_shards(&shards, &options)?;
-    Ok((index, Some(scan), Some(refused)))
+    match opened {
+        Ok((index, scan)) => Ok((index, Some(scan), None)),
+        Err(refused) => {
+            let (index, scan) = unlabelled.open()?;
+            Ok((index, scan, Some(refused)))
+        }
+    }
 }
 
 fn labels(refused: &Error) -> Finding {
@@ -115,7 +127,7 @@ fn labels(refused: &Error) -> Finding {
         "labels",
         flags::of_error(refused),
         "a run is refused: use --labels none, or name other labels with --label-field or \
-         --label-json",
+         --label-json, of a table with --label-column",
     )
     .breaks("the labels of the data set can be read")
 }

@@ -155,6 +155,9 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     if let Some((few, many)) = ends {
         output::line(&format!("classes    smallest {few}, largest {many}"))?;
     }
+    if let Some(columns) = scan.as_ref().and_then(|scan| scan.columns.as_ref()) {
+        output::line(&format!("columns    {columns}"))?;
+    }
     if let Some(text) = scan.as_ref().and_then(other_fields) {
         output::line(&text)?;
     }

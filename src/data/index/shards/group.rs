@@ -13,9 +13,8 @@ use std::path::Path;
 use crate::data::index::names::rank;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::data::index::shards::found::{Found, Raw};
-use crate::data::index::shards::label;
-use crate::data::index::shards::label::Value;
 use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels};
+use crate::data::index::value::{self, Value};
 use crate::data::shard;
 use crate::data::shard::header::BLOCK;
 use crate::data::shard::idx;
@@ -333,8 +332,8 @@ impl<'a> Grouper<'a> {
             return Ok(Raw::Absent);
         };
         let value = match pointer {
-            Some(pointer) => label::of_json(&bytes, pointer),
-            None => label::of_text(&bytes).map(Some),
+            Some(pointer) => value::of_json(&bytes, pointer),
+            None => value::of_text(&bytes).map(Some),
         };
         let value = value.map_err(|what| {
             let what = format!("this label {what}: correct it, or use `labels: none`");

@@ -1,4 +1,5 @@
-//! What a label member says: a class number, a class name or a vector.
+//! What a label says that stands in a shard or in a table: a class number, a class name
+//! or a vector.
 //!
 //! Used in the consumer, on bytes that were read.
 
@@ -54,13 +55,20 @@ pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, Strin
         "" => "the document".to_owned(),
         pointer => format!("'{pointer}'"),
     };
-    match json.pointer(pointer) {
-        None | Some(Json::Null) => Ok(None),
-        Some(Json::String(name)) if name.is_empty() => {
-            Err(format!("has an empty string at {}", place()))
-        }
-        Some(Json::String(name)) => Ok(Some(Value::Name(name.as_bytes().to_vec()))),
-        Some(Json::Number(number)) => {
+    json.pointer(pointer)
+        .map_or(Ok(None), |json| of_json_value(json, place))
+}
+
+/// The same of what was found at `place`.
+pub(crate) fn of_json_value(
+    json: &Json,
+    place: impl Fn() -> String,
+) -> Result<Option<Value>, String> {
+    match json {
+        Json::Null => Ok(None),
+        Json::String(name) if name.is_empty() => Err(format!("has an empty string at {}", place())),
+        Json::String(name) => Ok(Some(Value::Name(name.as_bytes().to_vec()))),
+        Json::Number(number) => {
             let fraction = || {
                 let number = number.as_f64().filter(|_| number.is_f64());
                 number.map(|n| n as f32).filter(|n| n.is_finite())
@@ -71,7 +79,7 @@ pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, Strin
                 (None, None) => Err(format!("has {number} at {}, which is too large", place())),
             }
         }
-        Some(Json::Array(all)) if !all.is_empty() => {
+        Json::Array(all) if !all.is_empty() => {
             let number = |n: &Json| n.as_f64().map(|n| n as f32).filter(|n| n.is_finite());
             match all.iter().map(number).collect() {
                 Some(vector) => Ok(Some(Value::Vector(vector))),
@@ -81,7 +89,7 @@ pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, Strin
                 )),
             }
         }
-        Some(_) => Err(format!(
+        _ => Err(format!(
             "has no number, string or array of numbers at {}",
             place()
         )),

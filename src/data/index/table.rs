@@ -1,0 +1,127 @@
+//! Reads a table: a list whose columns have names, as CSV or as lines of JSON.
+//!
+//! Runs in the consumer. Streams the file, a record at a time; asks the file system about
+//! the table and the root only, never about a sample. The order is the file's. Each bad
+//! record is an error that names the line that it begins in; none is left out.
+//!
+//! - A table is known by its name: `.csv`, `.tsv`, `.jsonl`, `.ndjson`.
+//! - Its text is UTF-8. So are its paths: a list file holds others.
+//! - One column has the path, one or several have the label, the rest is not looked at.
+//!
+//! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
+//!   are meant;
+//! - `row`: what a record says; `csv`, `json`: records as rows; `records`: those of CSV as
+//!   bytes;
+//! - `labels`: labels of all records.
+
+mod columns;
+mod csv;
+mod form;
+mod json;
+mod labels;
+mod options;
+mod records;
+mod row;
+
+use std::path::{Path, PathBuf};
+
+use crate::data::index::foreign;
+use crate::data::index::list::relabel;
+use crate::data::index::report::ScanReport;
+use crate::data::index::roots::{Misplaced, Roots};
+use crate::data::index::sealed::Content;
+use crate::error::{Error, Result};
+
+use csv::CsvRows;
+use form::Form;
+use json::JsonRows;
+use labels::Gathered;
+pub use options::{TableLabels, TableOptions};
+use row::{Row, Rows};
+
+/// Whether a name ends as that of a table does.
+pub(crate) fn has_table_extension(path: &Path) -> bool {
+    Form::of(path).is_some()
+}
+
+pub(crate) fn read(file: &Path, options: &TableOptions) -> Result<(PathBuf, Content, ScanReport)> {
+    check(options)?;
+    let mut rows = open(file, options)?;
+    let roots = Roots::new(file, options.root.as_deref(), options.allow_outside)?;
+    let mut content = Content::default();
+    let mut labels = Gathered::new(options.classes.as_ref());
+    let mut row = Row::default();
+    while rows.next(&mut row)? {
+        let failed = |what: String| Error::dataset_line(file, row.line, what);
+        if row.path.is_empty() {
+            return Err(failed(Misplaced::Empty.text()));
+        }
+        if row.path.contains(&0) {
+            return Err(failed(
+                "a NUL byte in the path: is this a text file?".into(),
+            ));
+        }
+        row.path.extend_from_slice(options.path_suffix.as_bytes());
+        let relative = roots.relative(&row.path);
+        content.push_path(relative.map_err(|bad| failed(bad.text()))?);
+        labels.add(row.line, row.label.take()).map_err(failed)?;
+    }
+    if content.samples() == 0 {
+        return Err(Error::dataset(
+            file,
+            "no samples in this table: write a record for each, behind the header line of a CSV",
+        ));
+    }
+    let columns = rows.columns();
+    (content.labels, content.classes) =
+        labels.finish().map_err(|what| Error::dataset(file, what))?;
+    if options.relabel {
+        relabel(&mut content.labels, file)?;
+    }
+    let report = ScanReport {
+        samples: content.samples() as u64,
+        columns: Some(columns),
+        ..ScanReport::default()
+    };
+    Ok((roots.into_root(), content, report))
+}
+
+fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn Rows + 'a>> {
+    let form = Form::of(file).ok_or_else(|| {
+        let known = Form::EXTENSIONS.join(", ");
+        Error::dataset(file, format!("is no table by its name: use one of {known}"))
+    })?;
+    let rows: Box<dyn Rows> = match form {
+        Form::Csv | Form::Tsv => {
+            if let Some(what) = foreign::of_file(file) {
+                return Err(Error::dataset(file, what));
+            }
+            Box::new(CsvRows::open(file, form, options)?)
+        }
+        Form::JsonLines => Box::new(JsonRows::open(file, options)?),
+    };
+    Ok(rows)
+}
+
+fn check(options: &TableOptions) -> Result<()> {
+    match &options.labels {
+        TableLabels::None if options.classes.is_some() => Err(Error::config(
+            "a class table has no effect without labels: remove `classes` or `labels: none`",
+        )),
+        TableLabels::Columns(names) if names.is_empty() || names.iter().any(String::is_empty) => {
+            Err(Error::config(
+                "`label_column` has an empty name: name columns, with a comma between two",
+            ))
+        }
+        TableLabels::Columns(names) if names.len() > 1 && options.classes.is_some() => {
+            Err(Error::config(
+                "`classes` numbers class names, and several columns of labels are numbers: \
+                 remove it, or name one column with `label_column`",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Records of CSV as rows: the header line says which columns there are.
+//!
+//! In the consumer.
+
+use std::path::Path;
+
+use crate::data::index::report::TableColumns;
+use crate::data::index::table::columns;
+use crate::data::index::table::form::Form;
+use crate::data::index::table::options::TableOptions;
+use crate::data::index::table::records::Records;
+use crate::data::index::table::row::{Row, Rows, part, ticked, without_label};
+use crate::data::index::value::{self, Value};
+use crate::error::Error;
+
+pub(super) struct CsvRows<'a> {
+    file: &'a Path,
+    records: Records<'a>,
+    names: Vec<String>,
+    path: usize,
+    labels: Vec<usize>,
+    /// Whether labels are names, whatever they look like.
+    are_names: bool,
+}
+
+impl<'a> CsvRows<'a> {
+    /// Reads the header line.
+    pub(super) fn open(file: &'a Path, form: Form, options: &TableOptions) -> Result<Self, Error> {
+        let (records, line, names) = header(file, form)?;
+        let chosen = choose(&names, options);
+        let (path, labels) = chosen.map_err(|what| Error::dataset_line(file, line, what))?;
+        Ok(Self {
+            file,
+            records,
+            names,
+            path,
+            labels,
+            are_names: options.classes.is_some(),
+        })
+    }
+
+    /// The text of a field of the record.
+    fn text(&self, column: usize) -> Result<&str, String> {
+        std::str::from_utf8(self.records.field(column)).map_err(|_| {
+            format!(
+                "column {} is not UTF-8: save the file as UTF-8",
+                ticked(&self.names[column])
+            )
+        })
+    }
+
+    fn fill(&self, row: &mut Row) -> Result<(), String> {
+        let (has, wants) = (self.records.len(), self.names.len());
+        if has != wants {
+            return Err(format!(
+                "{has} columns, and the header line has {wants}: put a value with a separator in \
+                 double quotes"
+            ));
+        }
+        row.path.clear();
+        row.path.extend_from_slice(self.text(self.path)?.as_bytes());
+        row.label = match self.labels.as_slice() {
+            [] => None,
+            [column] => Some(self.label(*column)?),
+            several => {
+                let parts = several.iter().map(|column| {
+                    let text = self.text(*column)?.trim_ascii();
+                    part(text.parse().ok(), text.as_bytes(), &self.names[*column])
+                });
+                Some(Value::Vector(parts.collect::<Result<_, _>>()?))
+            }
+        };
+        Ok(())
+    }
+
+    fn label(&self, column: usize) -> Result<Value, String> {
+        let text = self.text(column)?.trim_ascii().as_bytes();
+        let name = &self.names[column];
+        match text {
+            [] => Err(without_label(name)),
+            _ if self.are_names => Ok(Value::Name(text.to_vec())),
+            _ => value::of_text(text).map_err(|what| format!("column {} {what}", ticked(name))),
+        }
+    }
+}
+
+impl Rows for CsvRows<'_> {
+    fn next(&mut self, row: &mut Row) -> Result<bool, Error> {
+        let Some(line) = self.records.next()? else {
+            return Ok(false);
+        };
+        row.line = line;
+        let filled = self.fill(row);
+        filled.map_err(|what| Error::dataset_line(self.file, line, what))?;
+        Ok(true)
+    }
+
+    fn columns(&self) -> TableColumns {
+        let name = |column: &usize| self.names[*column].clone();
+        TableColumns {
+            path: name(&self.path),
+            labels: self.labels.iter().map(name).collect(),
+        }
+    }
+}
+
+/// The positions of the path and of the labels.
+fn choose(names: &[String], options: &TableOptions) -> Result<(usize, Vec<usize>), String> {
+    check_header(names)?;
+    let path = columns::path(names, options.path_column.as_deref())?.ok_or_else(|| {
+        columns::no_path(names) + "; a file without a header line is a list: give its `delimiter`"
+    })?;
+    let labels = columns::labels(names, &options.labels)?;
+    let labels = labels.iter().map(|name| columns::position(names, name));
+    Ok((
+        columns::position(names, &path)?,
+        labels.collect::<Result<_, _>>()?,
+    ))
+}
+
+/// The records behind the header line, its own line, and the names in it.
+fn header(file: &Path, form: Form) -> Result<(Records<'_>, u64, Vec<String>), Error> {
+    let separator = if form == Form::Tsv { b'\t' } else { b',' };
+    let mut records = Records::open(file, separator)?;
+    let empty = || {
+        Error::dataset(
+            file,
+            "is empty: write a header line, such as file_name,label",
+        )
+    };
+    let mut line = records.next()?.ok_or_else(empty)?;
+    // Spreadsheets of many countries write semicolons.
+    let other = [b';', b'\t']
+        .into_iter()
+        .find(|other| records.field(0).contains(other));
+    if form == Form::Csv
+        && records.len() == 1
+        && let Some(other) = other
+    {
+        records.restart(other)?;
+        line = records.next()?.ok_or_else(empty)?;
+    }
+    let name = |column| {
+        let name = std::str::from_utf8(records.field(column)).map_err(|_| {
+            Error::dataset_line(
+                file,
+                line,
+                "the header line is not UTF-8: save the file as UTF-8",
+            )
+        })?;
+        Ok(name.trim_ascii().to_owned())
+    };
+    let names = (0..records.len()).map(name).collect::<Result<_, Error>>()?;
+    Ok((records, line, names))
+}
+
+/// A name that stands twice says of neither column which it is. Those without a name are
+/// never asked for.
+fn check_header(names: &[String]) -> Result<(), String> {
+    let mut sorted: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(format!(
+            "two columns are called {}: rename one in the header line",
+            ticked(pair[0])
+        )),
+    }
+}

@@ -1,0 +1,206 @@
+//! Labels of a table as its records come: of one kind, and names with their numbers.
+//!
+//! In the consumer. Holds each class name once, and a bounded number of them: a column of
+//! captions is none of labels.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::data::index::classes::Classes;
+use crate::data::index::names::shown;
+use crate::data::index::sealed::Labels;
+use crate::data::index::value::Value;
+
+const MOST_CLASSES: usize = 1 << 20;
+/// Bytes of a name.
+const LONGEST_CLASS: usize = 4 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    None,
+    Number,
+    Name,
+    Vector(usize),
+}
+
+impl Kind {
+    fn of(label: Option<&Value>) -> Self {
+        match label {
+            None => Self::None,
+            Some(Value::Number(_)) => Self::Number,
+            Some(Value::Name(_)) => Self::Name,
+            Some(Value::Vector(values)) => Self::Vector(values.len()),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::None => "no label".into(),
+            Self::Number => "a whole number".into(),
+            Self::Name => "a class name".into(),
+            Self::Vector(1) => "a fraction".into(),
+            Self::Vector(width) => format!("a vector of {width} numbers"),
+        }
+    }
+}
+
+pub(super) struct Gathered<'a> {
+    /// The first record's line, and the kind of all labels.
+    first: Option<(u64, Kind)>,
+    labels: Labels,
+    /// The numbers of names: those of `classes`, or else in the order in which they come.
+    names: HashMap<Vec<u8>, i64>,
+    classes: Option<&'a Classes>,
+}
+
+impl<'a> Gathered<'a> {
+    pub(super) fn new(classes: Option<&'a Classes>) -> Self {
+        Self {
+            first: None,
+            labels: Labels::None,
+            names: HashMap::new(),
+            classes,
+        }
+    }
+
+    /// Adds a record's label; or says why it cannot stand beside the others.
+    pub(super) fn add(&mut self, line: u64, label: Option<Value>) -> Result<(), String> {
+        let kind = Kind::of(label.as_ref());
+        let (first, all) = *self.first.get_or_insert_with(|| {
+            self.labels = match kind {
+                Kind::None => Labels::None,
+                Kind::Number | Kind::Name => Labels::Class(Vec::new()),
+                Kind::Vector(width) => Labels::Vector {
+                    width,
+                    values: Vec::new(),
+                },
+            };
+            (line, kind)
+        });
+        match (all, kind) {
+            // A fraction among whole numbers: all of them are numbers, and none a class.
+            (Kind::Number, Kind::Vector(1)) => {
+                self.first = Some((first, kind));
+                if let Labels::Class(numbers) = &self.labels {
+                    self.labels = Labels::Vector {
+                        width: 1,
+                        values: numbers.iter().map(|n| *n as f32).collect(),
+                    };
+                }
+            }
+            (Kind::Vector(1), Kind::Number) => {}
+            (all, kind) if all == kind => {}
+            (all, kind) => return Err(unlike(kind, all, first)),
+        }
+        match (&mut self.labels, label) {
+            (Labels::Class(all), Some(Value::Number(number))) => all.push(number),
+            (Labels::Vector { values, .. }, Some(Value::Number(n))) => values.push(n as f32),
+            (Labels::Vector { values, .. }, Some(Value::Vector(v))) => values.extend(v),
+            (Labels::Class(all), Some(Value::Name(name))) => {
+                let number = match (self.names.get(&name), self.classes) {
+                    (Some(number), _) => *number,
+                    (None, Some(table)) => table
+                        .get(OsStr::from_bytes(&name))
+                        .ok_or_else(|| unknown(&name))?,
+                    (None, None) => add_name(&mut self.names, name)?,
+                };
+                all.push(number);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// All labels, and the classes that they name.
+    pub(super) fn finish(mut self) -> Result<(Labels, Classes), String> {
+        let kind = self.first.map_or(Kind::None, |(_, kind)| kind);
+        if let Some(table) = self.classes {
+            return match kind {
+                Kind::Name => Ok((self.labels, table.clone())),
+                Kind::None => Err(
+                    "`classes` has no effect without labels, and no column has any: name it with \
+                     `label_column`, or remove `classes`"
+                        .into(),
+                ),
+                kind => Err(format!(
+                    "`classes` numbers class names, and a label here is {}: remove it",
+                    kind.text()
+                )),
+            };
+        }
+        let mut sorted: Vec<(Vec<u8>, i64)> = self.names.into_iter().collect();
+        sorted.sort_unstable();
+        let mut numbers = vec![0; sorted.len()];
+        for (number, (_, came)) in sorted.iter().enumerate() {
+            numbers[*came as usize] = number as i64;
+        }
+        if let (Kind::Name, Labels::Class(all)) = (kind, &mut self.labels) {
+            for label in all {
+                *label = numbers[*label as usize];
+            }
+        }
+        let names = sorted.into_iter().map(|(name, _)| OsString::from_vec(name));
+        let classes = Classes::new(names).map_err(|e| e.to_string())?;
+        Ok((self.labels, classes))
+    }
+}
+
+/// A name that is new gets the next number.
+fn add_name(names: &mut HashMap<Vec<u8>, i64>, name: Vec<u8>) -> Result<i64, String> {
+    let what = if name.len() > LONGEST_CLASS {
+        format!("a class name longer than {LONGEST_CLASS} bytes")
+    } else if names.len() >= MOST_CLASSES {
+        format!("more than {MOST_CLASSES} class names")
+    } else {
+        let number = names.len() as i64;
+        names.insert(name, number);
+        return Ok(number);
+    };
+    Err(format!(
+        "{what}: name another column with `label_column`, or use `labels: none`"
+    ))
+}
+
+fn unlike(this: Kind, all: Kind, first: u64) -> String {
+    let fix = match (this, all) {
+        (Kind::Number, Kind::Name) | (Kind::Name, Kind::Number) => {
+            "use one kind, or give `classes`, by which all labels of a CSV are names"
+        }
+        _ => "use one kind",
+    };
+    format!(
+        "the label is {}, and that of line {first} is {}: {fix}",
+        this.text(),
+        all.text()
+    )
+}
+
+fn unknown(name: &[u8]) -> String {
+    format!(
+        "class '{}' is not in the class table: add the name, or remove `classes`",
+        shown(name)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_before_there_is_memory_for_all() {
+        let mut labels = Gathered::new(None);
+        let name = |i: usize| Some(Value::Name(format!("{i}x").into_bytes()));
+        for i in 0..MOST_CLASSES {
+            labels.add(1, name(i)).unwrap();
+        }
+        labels.add(2, name(7)).unwrap();
+        let e = labels.add(3, name(MOST_CLASSES)).unwrap_err();
+        assert!(
+            e.starts_with("more than 1048576 class names: name another"),
+            "{e}"
+        );
+        let (_, classes) = labels.finish().unwrap();
+        assert_eq!(classes.len(), MOST_CLASSES);
+    }
+}
