@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::fetch::address::Address;
 use crate::fetch::lease::Lease;
 use crate::fetch::messages::{
-    Counts, LONGEST, Opened, Place, Reply, Request, from_bytes, to_bytes,
+    Counts, LONGEST, Opened, Place, Reply, Request, Trouble, from_bytes, to_bytes,
 };
 use crate::fetch::options::FetchOptions;
 use crate::plan::{Mark, Plan, PlanOptions};
@@ -103,6 +103,10 @@ pub(crate) struct Fetcher {
     next: Option<Mark>,
     watched: Instant,
     deaths: u32,
+    /// Why nothing more comes, until somebody needed it.
+    trouble: Option<Trouble>,
+    /// The fetcher has ended with that, and was told of.
+    gave_up: bool,
     total_deaths: u64,
     waited: Duration,
 }
@@ -136,6 +140,8 @@ impl Fetcher {
             next: None,
             watched: Instant::now(),
             deaths: 0,
+            trouble: None,
+            gave_up: false,
             total_deaths: 0,
             waited: Duration::ZERO,
         };
@@ -195,7 +201,7 @@ impl Fetcher {
     /// the first do not come within `limit`.
     ///
     /// # Errors
-    /// What the fetcher cannot get.
+    /// What the fetcher cannot get, once it is needed. The next call tries again.
     pub(crate) fn ready(
         &mut self,
         index: &Index,
@@ -213,6 +219,10 @@ impl Fetcher {
                     self.watch(at)?;
                 }
                 return Ok(Some(self.held.len()));
+            }
+            if let Some(trouble) = self.trouble.take() {
+                self.gave_up = true;
+                return Err(trouble.into_error());
             }
             if began.elapsed() >= limit {
                 return Ok(None);
@@ -360,9 +370,18 @@ impl Fetcher {
     /// Whether the fetcher lives, and has nothing to say. One that died is started again.
     fn watch(&mut self, at: Mark) -> Result<()> {
         self.watched = Instant::now();
+        if std::mem::take(&mut self.gave_up) {
+            return self.start_another(at);
+        }
+        if self.trouble.is_some() {
+            return Ok(());
+        }
         match self.process.answer(Some(Duration::ZERO)) {
             Ok(None) => Ok(()),
-            Ok(Some(Reply::Trouble(trouble))) => Err(trouble.into_error()),
+            Ok(Some(Reply::Trouble(trouble))) => {
+                self.trouble = Some(trouble);
+                Ok(())
+            }
             // The late answer to a question that was given up.
             Ok(Some(Reply::Report(_))) => Ok(()),
             Ok(other) => Err(unexpected(other.as_ref())),
@@ -384,6 +403,10 @@ impl Fetcher {
             )));
         }
         tracing::warn!("the fetcher died and is started again: {why}");
+        self.start_another(at)
+    }
+
+    fn start_another(&mut self, at: Mark) -> Result<()> {
         let process = self.start.process()?;
         let opened = self.start.opened(&process)?;
         if opened.folder != self.opened.folder {

@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 
 use crate::cache::scene::build;
 use crate::common::processes::{children, send, wait_for};
-use crate::common::rows::{Row, assert_same, stream, take};
+use crate::common::rows::{Row, assert_same, rows, stream, take};
 use crate::common::{FEATHERLOAD, data};
 
 /// Samples of a shard, and shards.
@@ -366,17 +366,31 @@ fn what_the_store_lacks_or_has_otherwise_is_named() {
         }),
     ] {
         let scene = scene();
-        change(&scene.cache.join("shard-000004.tar"));
+        let want = stream(&mut scene.here().build().unwrap(), 1);
+        let shard = scene.cache.join("shard-000004.tar");
+        let whole = fs::read(&shard).unwrap();
+        change(&shard);
         let mut loader = scene.store(None).build().unwrap();
-        let e = loader.epoch().find_map(Result::err).unwrap();
+        let mut got = Vec::new();
+        let mut epoch = loader.epoch();
+        let e = loop {
+            match epoch.next().unwrap() {
+                Ok(batch) => got.extend(rows(&batch)),
+                Err(e) => break e,
+            }
+        };
+        drop(epoch);
         assert!(e.is_dataset(), "{e}");
         let e = e.to_string();
         assert!(
             e.contains("/cache/shard-000004.tar") && e.contains(what),
             "{e}"
         );
-        // Told again, and not waited for.
+        // Told again; and once it is mended, the run goes on where it stood.
         assert!(loader.epoch().next().unwrap().is_err());
+        fs::write(&shard, whole).unwrap();
+        got.extend(stream(&mut loader, 1));
+        assert_same(&got, &want, what);
     }
 }
 

@@ -38,11 +38,12 @@ const LAYERS: Layers<'_> = &[
     ("store", &["error", "sys"]),
     ("pool", &["error", "sys"]),
     ("device", &["error", "sys", "recipe", "cut", "pool"]),
+    ("fetch", &["error", "sys", "data", "plan", "pool"]),
     (
         "jobs",
         &[
             "error", "sys", "camera", "picture", "data", "recipe", "plan", "cut", "pixels",
-            "store", "pool", "device",
+            "store", "pool", "device", "fetch",
         ],
     ),
     (
@@ -55,7 +56,7 @@ const LAYERS: Layers<'_> = &[
         "loader",
         &[
             "error", "sys", "camera", "picture", "data", "recipe", "plan", "store", "pool",
-            "device", "jobs", "forecast",
+            "device", "fetch", "jobs", "forecast",
         ],
     ),
     (
@@ -71,8 +72,8 @@ const LAYERS: Layers<'_> = &[
     (
         "options",
         &[
-            "error", "picture", "data", "recipe", "plan", "pool", "device", "jobs", "loader",
-            "configs",
+            "error", "picture", "data", "recipe", "plan", "pool", "device", "fetch", "jobs",
+            "loader", "configs",
         ],
     ),
     (
@@ -93,6 +94,7 @@ const PUBLIC: &[&str] = &[
     "camera",
     "device",
     "error",
+    "fetch",
     "forecast",
     "fuzz_support",
     "loader",
