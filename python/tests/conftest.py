@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -18,12 +19,15 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
+from object_store import Store, served
 
 import featherload
 from featherload._helper import helper
 from featherload._preview import _png as png
 
 Cli = Callable[..., Any]
+
+BUCKETS = itertools.count()
 
 
 def need(module: str) -> None:
@@ -62,6 +66,27 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "photos"
     subprocess.run([helper(), "demo", folder], check=True, capture_output=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def store_server() -> Iterator[int]:
+    """The port of an S3 server on this machine."""
+    need("moto")
+    need("boto3")
+    with served() as port:
+        yield port
+
+
+@pytest.fixture
+def store(store_server: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A new bucket, behind a proxy. The environment leads clients there."""
+    made = Store(store_server, f"bucket-{next(BUCKETS)}")
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    yield made
+    made.close()
 
 
 @pytest.fixture
