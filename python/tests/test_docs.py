@@ -44,6 +44,9 @@ def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -
         if "nerfstudio" in block and find_spec("nerfstudio") is None:
             print(f"SKIP: {page}, block {number}: nerfstudio is not installed")
             continue
+        if "s3://" in block:
+            print(f"SKIP: {page}, block {number}: needs a bucket; test_stores.py has one")
+            continue
         if "featherload.ray" in block or "spark." in block:
             print(f"SKIP: {page}, block {number}: needs a cluster; test_ray.py has one")
             continue

@@ -20,6 +20,9 @@ use crate::fetch::store::{Failure, Store};
 
 /// How long nothing at all may come of an object.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// The same of what a run begins with: its user is there, and may have given a wrong endpoint or
+/// no credentials.
+const PATIENCE_AT_FIRST: Duration = Duration::from_secs(15);
 /// Between two tries: from here, twice as long each time, to there.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -34,15 +37,17 @@ const PIECE: usize = 1 << 20;
 /// Tries of one object, as long as now and then something comes.
 struct Patience {
     about: String,
+    limit: Duration,
     since: Instant,
     wait: Duration,
     retries: u64,
 }
 
 impl Patience {
-    fn new(about: String) -> Self {
+    fn new(about: String, limit: Duration) -> Self {
         Self {
             about,
+            limit,
             since: Instant::now(),
             wait: FIRST_WAIT,
             retries: 0,
@@ -63,12 +68,13 @@ impl Patience {
             Failure::Lasting(trouble) => return Err(trouble),
             Failure::Passing(why) => why,
         };
-        if self.since.elapsed() >= PATIENCE {
+        if self.since.elapsed() >= self.limit {
             return Err(Trouble::new(
                 &self.about,
                 format!(
-                    "nothing of it came for {} s: {why}. Check the network and the endpoint",
-                    PATIENCE.as_secs()
+                    "nothing of it came for {} s: {why}. Check network, endpoint and credentials \
+                     in the environment",
+                    self.limit.as_secs()
                 ),
             ));
         }
@@ -79,12 +85,16 @@ impl Patience {
     }
 }
 
-/// An object, whole.
+/// An object that a run begins with, whole.
 ///
 /// # Errors
-/// What does not pass.
-pub(super) async fn small(store: &Store, name: &str) -> Result<Vec<u8>, Trouble> {
-    let mut patience = Patience::new(store.address().of(name));
+/// What does not pass soon.
+pub(super) async fn first(store: &Store, name: &str) -> Result<Vec<u8>, Trouble> {
+    small(store, name, PATIENCE_AT_FIRST).await
+}
+
+async fn small(store: &Store, name: &str, limit: Duration) -> Result<Vec<u8>, Trouble> {
+    let mut patience = Patience::new(store.address().of(name), limit);
     loop {
         let failure = match store
             .objects
@@ -111,7 +121,7 @@ pub(super) async fn small(store: &Store, name: &str) -> Result<Vec<u8>, Trouble>
 /// A manifest that is not the one that the cache's names.
 pub(super) async fn hash_of(store: &Store, shard: &ShardEntry) -> Result<Hash128, Trouble> {
     let name = format!("{}.json", shard.name);
-    let bytes = small(store, &name).await?;
+    let bytes = small(store, &name, PATIENCE).await?;
     let changed = || {
         Trouble::new(
             store.address().of(&name),
@@ -232,7 +242,7 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
     };
     let mut part = Part::open(part.clone(), shard.bytes).map_err(|e| full(&part, e))?;
     let mut may_be_stale = part.at > 0;
-    let mut patience = Patience::new(about.clone());
+    let mut patience = Patience::new(about.clone(), PATIENCE);
     let mut tag: Option<String> = None;
     let mut sent = 0;
     loop {

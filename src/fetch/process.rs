@@ -270,7 +270,7 @@ impl Session {
     ) -> std::result::Result<(Self, Opened), Trouble> {
         let store = Store::open(address)?;
         let at = |name: &str| address.of(name);
-        let text = download::small(&store, CACHE_MANIFEST).await?;
+        let text = download::first(&store, CACHE_MANIFEST).await?;
         let manifest = CacheManifest::from_bytes(&text)
             .map_err(|damage| Trouble::new(at(CACHE_MANIFEST), damage.to_string()))?;
         let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
@@ -294,7 +294,7 @@ impl Session {
         let index = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
             Some(bytes) => bytes.len() as u64,
             None => {
-                let bytes = download::small(&store, CACHE_INDEX).await?;
+                let bytes = download::first(&store, CACHE_INDEX).await?;
                 if Hash128::of(&bytes) != index_hash {
                     let what = "is not the one that the manifest names: the cache was built again \
                                 meanwhile, start the run again; or build the cache again";
