@@ -129,6 +129,7 @@ impl Leader {
                 of_ranks.min().copied().unwrap_or(u64::MAX)
             })
             .collect();
+        let at_once = needs.iter().map(|needs| needs.most).max().unwrap_or(0);
         let mut held = vec![false; self.bytes.len()];
         loop {
             let view = View {
@@ -137,6 +138,7 @@ impl Leader {
                 distances: &distances,
                 room,
                 held: &held,
+                at_once,
             };
             match view.next() {
                 Act::Fetch(number) => self.fetch(number),

@@ -7,8 +7,10 @@
 /// Shards that come at a time.
 const AT_A_TIME: usize = 8;
 
-/// What part of the room may hold shards before their time.
+/// What part of the room may hold shards before their time; and where a batch uses more than
+/// that, as one does where windows follow each other, which part at most.
 const AHEAD: u64 = 16;
+const MOST_AHEAD: u64 = 8;
 
 /// The same where nothing has to go for them, at least.
 const AHEAD_BYTES: u64 = 1 << 30;
@@ -33,6 +35,8 @@ pub(super) struct View<'a> {
     pub(super) room: u64,
     /// Shards that somebody holds, so they cannot go now.
     pub(super) held: &'a [bool],
+    /// Most bytes that a batch uses: so many may be needed at once.
+    pub(super) at_once: u64,
 }
 
 /// What is done.
@@ -96,9 +100,11 @@ impl View<'_> {
                 && self.distances[n] <= self.distances[shard]
         });
         let bytes = before.fold(0u64, |sum, n| sum.saturating_add(self.bytes[n]));
+        let burst = self.at_once.min(self.room / MOST_AHEAD);
+        let enough = (self.room / AHEAD).max(burst);
         let enough = match fits {
-            true => (self.room / AHEAD).max(AHEAD_BYTES),
-            false => self.room / AHEAD,
+            true => enough.max(AHEAD_BYTES),
+            false => enough,
         };
         bytes > 0 && bytes >= enough
     }
@@ -124,6 +130,7 @@ mod tests {
             distances,
             room,
             held,
+            at_once: 0,
         }
     }
 
@@ -177,6 +184,7 @@ mod tests {
                     distances: &distances,
                     room,
                     held: &held,
+                    at_once: 0,
                 };
                 match view.next() {
                     // Comes at once.
