@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -103,8 +104,13 @@ pub(crate) struct Fetcher {
     next: Option<Mark>,
     watched: Instant,
     deaths: u32,
-    /// Why nothing more comes, until somebody needed it.
-    trouble: Option<Trouble>,
+    /// Why nothing more comes, until somebody needed it. A report may hear it too.
+    trouble: Mutex<Option<Trouble>>,
+    /// Whether the fetcher may not know where the run stands.
+    untold: bool,
+    /// Of this fetcher as last heard, and of those before it.
+    counted: Mutex<Counts>,
+    before: Counts,
     /// The fetcher has ended with that, and was told of.
     gave_up: bool,
     total_deaths: u64,
@@ -127,7 +133,7 @@ impl Fetcher {
             helper,
         };
         let process = start.process()?;
-        let opened = start.opened(&process)?;
+        let opened = start.opened(&process, None)?;
         let index = Index::cache_to_come(&opened.folder)?;
         let fetcher = Self {
             settled: vec![false; index.shards() as usize],
@@ -140,7 +146,10 @@ impl Fetcher {
             next: None,
             watched: Instant::now(),
             deaths: 0,
-            trouble: None,
+            trouble: Mutex::new(None),
+            untold: false,
+            counted: Mutex::new(Counts::default()),
+            before: Counts::default(),
             gave_up: false,
             total_deaths: 0,
             waited: Duration::ZERO,
@@ -210,17 +219,21 @@ impl Fetcher {
         most: usize,
         limit: Duration,
     ) -> Result<Option<usize>> {
+        self.check_owner()?;
         self.go_to(at)?;
         let began = Instant::now();
         loop {
             while self.held.len() < most.max(1) && self.hold_next(index, plan)? {}
             if !self.held.is_empty() {
+                // What became of the fetcher matters when something is missing.
                 if self.watched.elapsed() >= WATCH {
-                    self.watch(at)?;
+                    self.watched = Instant::now();
+                    self.tell_again(at)?;
                 }
                 return Ok(Some(self.held.len()));
             }
-            if let Some(trouble) = self.trouble.take() {
+            self.watch(at)?;
+            if let Some(trouble) = lock(&self.trouble).take() {
                 self.gave_up = true;
                 return Err(trouble.into_error());
             }
@@ -228,7 +241,6 @@ impl Fetcher {
                 return Ok(None);
             }
             let waiting = Instant::now();
-            self.watch(at)?;
             thread::sleep(LOOK);
             self.waited += waiting.elapsed();
         }
@@ -360,26 +372,45 @@ impl Fetcher {
         Ok(true)
     }
 
-    /// Tells the fetcher where the run stands. One that does not listen hears of it later.
+    /// Tells the fetcher where the run stands. One that does not listen hears of it by the next
+    /// look; one that is gone is noticed then.
     fn tell(&mut self, request: &Request) -> Result<()> {
-        // One that is gone is noticed by the next look.
-        let _ = socket::offer(self.process.socket.as_fd(), &to_bytes(request)?, &[]);
+        let offered = socket::offer(self.process.socket.as_fd(), &to_bytes(request)?, &[]);
+        self.untold |= !matches!(offered, Ok(true));
         Ok(())
+    }
+
+    /// Tells it once more where it stands, where a word was lost.
+    fn tell_again(&mut self, at: Mark) -> Result<()> {
+        if std::mem::take(&mut self.untold) {
+            // By whichever way it came there.
+            self.tell(&Request::Jump(at.into()))?;
+        }
+        Ok(())
+    }
+
+    fn check_owner(&self) -> Result<()> {
+        if getpid() == self.process.owner {
+            return Ok(());
+        }
+        Err(Error::worker(
+            "a loader cannot be used in a forked copy of the process that built it",
+        ))
     }
 
     /// Whether the fetcher lives, and has nothing to say. One that died is started again.
     fn watch(&mut self, at: Mark) -> Result<()> {
-        self.watched = Instant::now();
         if std::mem::take(&mut self.gave_up) {
             return self.start_another(at);
         }
-        if self.trouble.is_some() {
+        if lock(&self.trouble).is_some() {
             return Ok(());
         }
+        self.tell_again(at)?;
         match self.process.answer(Some(Duration::ZERO)) {
             Ok(None) => Ok(()),
             Ok(Some(Reply::Trouble(trouble))) => {
-                self.trouble = Some(trouble);
+                *lock(&self.trouble) = Some(trouble);
                 Ok(())
             }
             // The late answer to a question that was given up.
@@ -390,14 +421,11 @@ impl Fetcher {
     }
 
     fn start_again(&mut self, at: Mark, why: &Error) -> Result<()> {
-        if getpid() != self.process.owner {
-            return Err(Error::worker(
-                "a loader cannot be used in a forked copy of the process that built it",
-            ));
-        }
         self.deaths += 1;
         self.total_deaths += 1;
         if self.deaths > MOST_DEATHS {
+            // The next call tries again.
+            self.deaths = 0;
             return Err(Error::worker(format!(
                 "the fetcher died {MOST_DEATHS} times without getting a shard: {why}"
             )));
@@ -408,7 +436,7 @@ impl Fetcher {
 
     fn start_another(&mut self, at: Mark) -> Result<()> {
         let process = self.start.process()?;
-        let opened = self.start.opened(&process)?;
+        let opened = self.start.opened(&process, Some(self.opened.room))?;
         if opened.folder != self.opened.folder {
             return Err(Error::dataset(
                 self.start.address.as_str(),
@@ -416,12 +444,24 @@ impl Fetcher {
             ));
         }
         self.process = process;
+        self.untold = false;
+        let counted = std::mem::take(&mut *lock(&self.counted));
+        self.before = self.before.and(counted);
         self.send_plan(at)
     }
 
     /// What was done so far.
     pub(crate) fn report(&self) -> FetchReport {
-        let now = self.process.report().unwrap_or_default();
+        let mut counted = lock(&self.counted);
+        if self.check_owner().is_ok() {
+            match self.process.report() {
+                Ok(Reply::Report(counts)) => *counted = counts,
+                // It would be lost: whoever needs the shard is told.
+                Ok(Reply::Trouble(trouble)) => *lock(&self.trouble) = Some(trouble),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        let now = self.before.and(*counted);
         FetchReport {
             shards: now.shards,
             bytes: now.bytes,
@@ -431,6 +471,11 @@ impl Fetcher {
             wait_s: self.waited.as_secs_f64(),
         }
     }
+}
+
+/// What nobody leaves half done: a panic elsewhere changes nothing of it.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unexpected(reply: Option<&Reply>) -> Error {
@@ -451,10 +496,12 @@ impl Start {
         })
     }
 
-    fn opened(&self, process: &Process) -> Result<Opened> {
+    /// `room`: as a fetcher before this one found it.
+    fn opened(&self, process: &Process, room: Option<u64>) -> Result<Opened> {
         let request = Request::Open {
             address: self.address.clone(),
             options: self.options.clone(),
+            room,
         };
         socket::send(process.socket.as_fd(), &to_bytes(&request)?, &[])?;
         match process.answer(None)? {
@@ -486,12 +533,10 @@ impl Process {
         }
     }
 
-    fn report(&self) -> Result<Counts> {
+    fn report(&self) -> Result<Reply> {
         socket::send(self.socket.as_fd(), &to_bytes(&Request::Report)?, &[])?;
-        match self.answer(Some(REPORT_LIMIT))? {
-            Some(Reply::Report(counts)) => Ok(counts),
-            other => Err(unexpected(other.as_ref())),
-        }
+        let answer = self.answer(Some(REPORT_LIMIT))?;
+        answer.ok_or_else(|| Error::worker("the fetcher did not say what it did"))
     }
 }
 

@@ -19,17 +19,16 @@ use crate::fetch::messages::Trouble;
 use crate::fetch::store::{Failure, Store};
 
 /// How long nothing at all may come of an object.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 /// The same of what a run begins with: its user is there, and may have given a wrong endpoint or
 /// no credentials.
-const PATIENCE_AT_FIRST: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE_AT_FIRST: Duration = Duration::from_secs(15);
 /// Between two tries: from here, twice as long each time, to there.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Most bytes of an object that is held in memory, but for the index: a manifest of millions of
-/// shards has less.
-const MOST_SMALL: u64 = 1 << 30;
+/// Most bytes of an object that is held in memory: the index of 200 million samples has less.
+const MOST_SMALL: u64 = 8 << 30;
 
 /// A piece of a part that is read again.
 const PIECE: usize = 1 << 20;
@@ -85,31 +84,52 @@ impl Patience {
     }
 }
 
-/// An object that a run begins with, whole.
+/// An object, whole: one that a run begins with has less `patience`.
 ///
 /// # Errors
-/// What does not pass soon.
-pub(super) async fn first(store: &Store, name: &str) -> Result<Vec<u8>, Trouble> {
-    small(store, name, PATIENCE_AT_FIRST).await
-}
-
-async fn small(store: &Store, name: &str, limit: Duration) -> Result<Vec<u8>, Trouble> {
-    let mut patience = Patience::new(store.address().of(name), limit);
+/// What does not pass.
+pub(super) async fn small(
+    store: &Store,
+    name: &str,
+    patience: Duration,
+) -> Result<Vec<u8>, Trouble> {
+    let mut patience = Patience::new(store.address().of(name), patience);
+    let mut bytes = Vec::new();
+    let mut tag: Option<String> = None;
     loop {
-        let failure = match store
-            .objects
-            .get_opts(&store.path(name), GetOptions::new())
-            .await
-        {
+        let options = GetOptions {
+            range: (!bytes.is_empty()).then_some(GetRange::Offset(bytes.len() as u64)),
+            if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
+            ..GetOptions::default()
+        };
+        let failure = match store.objects.get_opts(&store.path(name), options).await {
+            Err(e) => store.failure(name, &e),
             Ok(found) if found.meta.size > MOST_SMALL => {
                 let what = format!("has {} bytes, and may have {MOST_SMALL}", found.meta.size);
                 return Err(Trouble::new(store.address().of(name), what));
             }
-            Ok(found) => match found.bytes().await {
-                Ok(bytes) => return Ok(bytes.into()),
-                Err(e) => store.failure(name, &e),
-            },
-            Err(e) => store.failure(name, &e),
+            Ok(found) => {
+                tag = tag.or_else(|| found.meta.e_tag.clone());
+                let size = found.meta.size;
+                let mut pieces = found.into_stream();
+                let mut ended = Failure::Passing("the answer ended early".to_owned());
+                while let Some(piece) = pieces.next().await {
+                    match piece {
+                        Ok(piece) => {
+                            bytes.extend_from_slice(&piece);
+                            patience.something_came();
+                        }
+                        Err(e) => {
+                            ended = store.failure(name, &e);
+                            break;
+                        }
+                    }
+                }
+                if bytes.len() as u64 >= size {
+                    return Ok(bytes);
+                }
+                ended
+            }
         };
         patience.after(failure).await?;
     }
@@ -309,13 +329,4 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
         bytes: sent,
         retries: patience.retries,
     })
-}
-
-/// Whether a file has these bytes.
-///
-/// # Errors
-/// A system that refuses.
-pub(super) fn has_hash(path: &std::path::Path, hash: Hash128) -> io::Result<bool> {
-    let part = Part::open(path.to_owned(), u64::MAX)?;
-    Ok(Hash128(part.hasher.finish_128()) == hash)
 }

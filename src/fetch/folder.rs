@@ -27,7 +27,9 @@ const MARK: &str = ".featherload-fetched";
 const MARK_TEXT: &str = "Shards of an object store, fetched by featherload. May be removed while \
                          no run uses it.\n";
 const LEADER: &str = "leader.lock";
-pub(super) const BOOT: &str = "boot";
+const BOOT: &str = "boot";
+/// Of this start of the machine.
+const THIS_BOOT: &str = "/proc/sys/kernel/random/boot_id";
 pub(super) const TROUBLE: &str = "trouble.json";
 pub(super) const BOARD_BEGIN: &str = "rank-";
 pub(super) const BOARD_END: &str = ".board";
@@ -113,6 +115,37 @@ impl Folder {
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(Error::io_at("lock", &path, e)),
         }
+    }
+
+    /// After a start of the machine: what is there is no longer believed. Files are renamed
+    /// without waiting for storage, so a crash may have cut them. Shards of these names become
+    /// parts, whose checksum is looked at when they are needed. Whether that is done; it is not
+    /// while another process has the right to do it.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn doubt_after_a_start(
+        &self,
+        names: &mut dyn Iterator<Item = &str>,
+    ) -> Result<bool> {
+        let now = fs::read(THIS_BOOT).unwrap_or_default();
+        let is_done = || fs::read(self.file(BOOT)).is_ok_and(|then| then == now);
+        if is_done() {
+            return Ok(true);
+        }
+        let Some(_right) = self.lead()? else {
+            return Ok(false);
+        };
+        for name in names {
+            let (whole, part) = (self.shard(name), self.part(name));
+            match fs::rename(&whole, &part) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::io_at("rename", &whole, e)),
+            }
+        }
+        self.put(BOOT, &now)?;
+        Ok(true)
     }
 
     /// Writes a small file whole.

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::error::size;
 use crate::fetch::board::Needs;
 use crate::fetch::download;
 use crate::fetch::download::{Came, Wanted};
-use crate::fetch::folder::{BOOT, Folder, TROUBLE};
+use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::lease;
 use crate::fetch::messages::{Counts, Trouble};
 use crate::fetch::schedule::{Act, View, Whereabouts};
@@ -23,9 +24,6 @@ use crate::fetch::store::Store;
 
 /// How long a shard may be needed without one that can go for it.
 const STUCK: Duration = Duration::from_secs(10);
-
-/// Of this start of the machine.
-const THIS_BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What a fetcher knows of the cache.
 #[derive(Debug, Clone)]
@@ -41,6 +39,8 @@ pub(super) struct Leader {
     cache: Cache,
     bytes: Vec<u64>,
     places: Vec<Whereabouts>,
+    /// Bytes of parts that an earlier fetcher left.
+    parts: Vec<u64>,
     /// Those that were looked up.
     hashes: Vec<Option<Hash128>>,
     downloads: JoinSet<(usize, Result<Came, Trouble>)>,
@@ -55,7 +55,7 @@ impl Leader {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub(super) async fn begin(cache: Cache, right: File) -> Result<Self, Trouble> {
+    pub(super) fn begin(cache: Cache, right: File) -> Result<Self, Trouble> {
         let folder = cache.folder.clone();
         let failed = |e: io::Error| {
             Trouble::new(
@@ -64,55 +64,45 @@ impl Leader {
             )
         };
         let _ = fs::remove_file(folder.file(TROUBLE));
+        let length = |path: &Path| match fs::symlink_metadata(path) {
+            Ok(found) => Ok(Some(found.len())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failed(e)),
+        };
         let mut places = Vec::with_capacity(cache.shards.len());
+        let mut parts = Vec::with_capacity(cache.shards.len());
         for shard in cache.shards.iter() {
-            let there = match fs::symlink_metadata(folder.shard(&shard.name)) {
-                Ok(found) => found.is_file() && found.len() == shard.bytes,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => false,
-                Err(e) => return Err(failed(e)),
+            let whole = folder.shard(&shard.name);
+            let is_here = match length(&whole)? {
+                Some(found) if found == shard.bytes => true,
+                Some(_) => {
+                    fs::remove_file(&whole).map_err(failed)?;
+                    false
+                }
+                None => false,
             };
-            places.push(match there {
+            places.push(match is_here {
                 true => Whereabouts::Here,
                 false => Whereabouts::Away,
             });
+            let part = folder.part(&shard.name);
+            let left = length(&part)?;
+            if left.is_some() && is_here {
+                fs::remove_file(&part).map_err(failed)?;
+            }
+            parts.push(left.filter(|_| !is_here).unwrap_or(0));
         }
-        let mut leader = Self {
+        Ok(Self {
             bytes: cache.shards.iter().map(|shard| shard.bytes).collect(),
             hashes: vec![None; cache.shards.len()],
             places,
+            parts,
             downloads: JoinSet::new(),
             stuck: None,
             counts: Counts::default(),
             cache,
             _right: right,
-        };
-        leader.check_after_a_start_of_the_machine().await?;
-        Ok(leader)
-    }
-
-    /// Files are renamed without waiting for storage. What a crash of the machine may have cut
-    /// is looked at once behind it.
-    async fn check_after_a_start_of_the_machine(&mut self) -> Result<(), Trouble> {
-        let folder = &self.cache.folder;
-        let now = fs::read(THIS_BOOT).unwrap_or_default();
-        if fs::read(folder.file(BOOT)).is_ok_and(|then| then == now) {
-            return Ok(());
-        }
-        for (number, shard) in self.cache.shards.iter().enumerate() {
-            let _ = fs::remove_file(folder.part(&shard.name));
-            if self.places[number] != Whereabouts::Here {
-                continue;
-            }
-            let hash = download::hash_of(&self.cache.store, shard).await?;
-            self.hashes[number] = Some(hash);
-            let path = folder.shard(&shard.name);
-            if !download::has_hash(&path, hash).unwrap_or(false) {
-                let _ = fs::remove_file(&path);
-                self.places[number] = Whereabouts::Away;
-            }
-        }
-        let put = folder.put(BOOT, &now);
-        put.map_err(|e| Trouble::new(folder.path().display().to_string(), e.to_string()))
+        })
     }
 
     /// What comes and goes next, by what all ranks need.
@@ -139,6 +129,7 @@ impl Leader {
                 room,
                 held: &held,
                 at_once,
+                parts: &self.parts,
             };
             match view.next() {
                 Act::Fetch(number) => self.fetch(number),
@@ -150,6 +141,11 @@ impl Leader {
                         return Err(Trouble::new(folder, format!("cannot remove a shard: {e}")));
                     }
                 },
+                Act::RemovePart(number) => {
+                    let part = self.cache.folder.part(&self.cache.shards[number].name);
+                    let _ = fs::remove_file(part);
+                    self.parts[number] = 0;
+                }
                 Act::Rest => {
                     self.stuck = None;
                     return Ok(());
@@ -169,6 +165,7 @@ impl Leader {
         self.stuck = None;
         let shard = self.cache.shards[number].clone();
         self.places[number] = Whereabouts::Coming;
+        self.parts[number] = 0;
         let wanted = Wanted {
             store: self.cache.store.clone(),
             hash: self.hashes[number],
@@ -204,7 +201,8 @@ impl Leader {
         let came = came?;
         self.places[number] = Whereabouts::Here;
         self.hashes[number] = Some(came.hash);
-        self.counts.shards += 1;
+        // One that was there as a part, whole, was not fetched.
+        self.counts.shards += u64::from(came.bytes > 0);
         self.counts.bytes += came.bytes;
         self.counts.retries += came.retries;
         Ok(())

@@ -9,10 +9,24 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::unistd::{Pid, getpid};
+
 /// A shard that is there and stays.
 #[derive(Debug)]
 pub(super) struct Lease {
-    _file: File,
+    file: File,
+    owner: Pid,
+}
+
+impl Drop for Lease {
+    /// A fork of this process has a copy of the file, which would hold the lock on. Of the copy
+    /// nothing is undone: the lease is its parent's.
+    fn drop(&mut self) {
+        if getpid() == self.owner {
+            // Closing is all that is left where it fails.
+            let _ = self.file.unlock();
+        }
+    }
 }
 
 impl Lease {
@@ -32,7 +46,10 @@ impl Lease {
             Err(TryLockError::Error(e)) => return Err(e),
         }
         // Removed between our two calls.
-        Ok((file.metadata()?.nlink() > 0).then_some(Self { _file: file }))
+        Ok((file.metadata()?.nlink() > 0).then_some(Self {
+            file,
+            owner: getpid(),
+        }))
     }
 }
 
@@ -42,7 +59,8 @@ impl Lease {
 /// A system that refuses.
 #[cfg_attr(not(feature = "stores"), allow(dead_code))]
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
-    let file = match File::open(path) {
+    // To be written: on NFS a lock of one's own needs that.
+    let file = match File::options().read(true).write(true).open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(e) => return Err(e),

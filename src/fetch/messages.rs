@@ -25,6 +25,8 @@ pub(super) enum Request {
     Open {
         address: Address,
         options: FetchOptions,
+        /// Bytes of shards that the folder may have, as a fetcher before this one found.
+        room: Option<u64>,
     },
     /// What this rank needs from now on; with it come the index and, where the sampler has one,
     /// its table. Answered by [`Reply::Planned`].
@@ -98,6 +100,17 @@ pub(super) struct Counts {
     pub(super) bytes: u64,
     pub(super) removed: u64,
     pub(super) retries: u64,
+}
+
+impl Counts {
+    pub(super) fn and(self, more: Self) -> Self {
+        Self {
+            shards: self.shards + more.shards,
+            bytes: self.bytes + more.bytes,
+            removed: self.removed + more.removed,
+            retries: self.retries + more.retries,
+        }
+    }
 }
 
 /// Why nothing more comes.

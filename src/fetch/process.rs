@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
 use nix::sys::statvfs::statvfs;
@@ -22,6 +22,7 @@ use crate::fetch::address::Address;
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
 use crate::fetch::download;
+use crate::fetch::download::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader, least_room, too_little};
 use crate::fetch::messages::{
@@ -145,8 +146,15 @@ async fn serve(line: &Line) -> Result<()> {
         let done = async {
             while let Some((request, fds)) = line.receive()? {
                 match (request, &mut session) {
-                    (Request::Open { address, options }, None) => {
-                        let opened = Session::open(&address, &options).await;
+                    (
+                        Request::Open {
+                            address,
+                            options,
+                            room,
+                        },
+                        None,
+                    ) => {
+                        let opened = Session::open(&address, &options, room).await;
                         let (opened, answer) = opened.map_err(Stop::Trouble)?;
                         line.reply(&Reply::Opened(answer))?;
                         session = Some(opened);
@@ -190,14 +198,20 @@ async fn serve(line: &Line) -> Result<()> {
                 }
             }
             let pause = match &mut session {
-                Some(session) => session.work().await?,
+                Some(session) => session.work()?,
                 None => LONG,
             };
             wait(line, &mut session, pause).await
         };
         match done.await {
             Ok(()) => {}
-            Err(Stop::Failed(e)) => return Err(e),
+            Err(Stop::Failed(e)) => {
+                let about = session.as_ref().map(|session| &session.cache.folder);
+                let about = about.map_or_else(String::new, |f| f.path().display().to_string());
+                // Fails where it was the socket that did, and nobody is there to hear it.
+                let _ = line.reply(&Reply::Trouble(Trouble::new(about, e.to_string())));
+                return Err(e);
+            }
             Err(Stop::Trouble(trouble)) => {
                 if let Some(session) = &session {
                     session.tell_others(&trouble);
@@ -260,6 +274,7 @@ struct Session {
     board: Option<Board>,
     boards: u32,
     leader: Option<Leader>,
+    began: SystemTime,
 }
 
 impl Session {
@@ -267,10 +282,17 @@ impl Session {
     async fn open(
         address: &Address,
         options: &FetchOptions,
+        known_room: Option<u64>,
     ) -> std::result::Result<(Self, Opened), Trouble> {
+        let began = SystemTime::now();
+        // Behind a fetcher that died the store may be away for a while.
+        let patience = match known_room {
+            Some(_) => PATIENCE,
+            None => PATIENCE_AT_FIRST,
+        };
         let store = Store::open(address)?;
         let at = |name: &str| address.of(name);
-        let text = download::first(&store, CACHE_MANIFEST).await?;
+        let text = download::small(&store, CACHE_MANIFEST, patience).await?;
         let manifest = CacheManifest::from_bytes(&text)
             .map_err(|damage| Trouble::new(at(CACHE_MANIFEST), damage.to_string()))?;
         let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
@@ -279,6 +301,16 @@ impl Session {
                 "is an unfinished cache: end its build first",
             ));
         };
+        // They become names of files here, whoever wrote the manifest.
+        for (number, shard) in manifest.shards.iter().enumerate() {
+            if shard.name != format!("shard-{number:06}") {
+                let what = format!(
+                    "names its shard {number} '{}', as no cache does",
+                    shard.name
+                );
+                return Err(Trouble::new(at(CACHE_MANIFEST), what));
+            }
+        }
         let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
         let dir = options.dir.clone().or_else(default_dir).ok_or_else(|| {
             let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
@@ -294,7 +326,7 @@ impl Session {
         let index = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
             Some(bytes) => bytes.len() as u64,
             None => {
-                let bytes = download::first(&store, CACHE_INDEX).await?;
+                let bytes = download::small(&store, CACHE_INDEX, patience).await?;
                 if Hash128::of(&bytes) != index_hash {
                     let what = "is not the one that the manifest names: the cache was built again \
                                 meanwhile, start the run again; or build the cache again";
@@ -304,10 +336,19 @@ impl Session {
                 bytes.len() as u64
             }
         };
+        while !folder
+            .doubt_after_a_start(&mut manifest.shards.iter().map(|shard| &*shard.name))
+            .map_err(local)?
+        {
+            tokio::time::sleep(LOOK).await;
+        }
         let fixed = index + text.len() as u64;
         let bytes: Vec<u64> = manifest.shards.iter().map(|shard| shard.bytes).collect();
         let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-        let room = room_for_shards(&folder, options.limit, fixed, &bytes, all)?;
+        let room = match known_room {
+            Some(room) => room,
+            None => room_for_shards(&folder, options.limit, fixed, &bytes, all)?,
+        };
         let opened = Opened {
             folder: folder.path().to_owned(),
             bytes: all,
@@ -325,6 +366,7 @@ impl Session {
             board: None,
             boards: 0,
             leader: None,
+            began,
         };
         Ok((session, opened))
     }
@@ -367,6 +409,19 @@ impl Session {
         self.uses = Some(uses);
         self.board = Some(board);
         let all = board::read_all(&self.cache.folder, self.bytes.len(), false)?;
+        // One that keeps all holds nothing, and would lose what another one removes.
+        if let Some(other) = all.iter().find(|needs| needs.room != self.room) {
+            let what = format!(
+                "another run uses {} with {} for shards, and this one has {}: give the same \
+                 `fetch_limit`, or another `fetch_dir`",
+                self.cache.folder.path().display(),
+                room(other.room),
+                room(self.room)
+            );
+            let about = self.cache.folder.path().display().to_string();
+            let trouble = Trouble::new(about, what).of_option("fetch_limit");
+            return Err(Stop::Trouble(trouble));
+        }
         let most = all.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
         let largest = self.bytes.iter().copied().max().unwrap_or(0);
         if evicts && least_room(most, largest) > self.room {
@@ -377,7 +432,7 @@ impl Session {
     }
 
     /// What is to be done now; how long nothing will be then, unless something comes.
-    async fn work(&mut self) -> std::result::Result<Duration, Stop> {
+    fn work(&mut self) -> std::result::Result<Duration, Stop> {
         let Some(uses) = &mut self.uses else {
             return Ok(LONG);
         };
@@ -395,7 +450,9 @@ impl Session {
         if self.leader.is_none() {
             match self.cache.folder.lead()? {
                 Some(right) => {
-                    self.leader = Some(Leader::begin(self.cache.clone(), right).await?);
+                    // Of a leader that gave up while this rank ran.
+                    self.hear_of_trouble()?;
+                    self.leader = Some(Leader::begin(self.cache.clone(), right)?);
                 }
                 None => self.hear_of_trouble()?,
             }
@@ -413,7 +470,13 @@ impl Session {
 
     /// Why the leader gave up, where it did.
     fn hear_of_trouble(&self) -> std::result::Result<(), Stop> {
-        let Ok(text) = fs::read(self.cache.folder.file(TROUBLE)) else {
+        let path = self.cache.folder.file(TROUBLE);
+        let written = fs::metadata(&path).and_then(|meta| meta.modified());
+        // An older one is of a run before this.
+        if written.is_ok_and(|written| written < self.began) {
+            return Ok(());
+        }
+        let Ok(text) = fs::read(path) else {
             return Ok(());
         };
         // One that is just being written is heard of the next time.

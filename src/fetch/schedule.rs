@@ -37,6 +37,8 @@ pub(super) struct View<'a> {
     pub(super) held: &'a [bool],
     /// Most bytes that a batch uses: so many may be needed at once.
     pub(super) at_once: u64,
+    /// Of shards that are away: bytes of a part that an earlier fetcher left.
+    pub(super) parts: &'a [u64],
 }
 
 /// What is done.
@@ -44,6 +46,8 @@ pub(super) struct View<'a> {
 pub(super) enum Act {
     Fetch(usize),
     Remove(usize),
+    /// Of a shard that is away.
+    RemovePart(usize),
     /// Nothing is needed, or not yet.
     Rest,
     /// This shard is needed now, and nothing that is here may go for it.
@@ -52,14 +56,41 @@ pub(super) enum Act {
 
 impl View<'_> {
     fn taken(&self) -> u64 {
-        let taken = self.bytes.iter().zip(self.places);
-        taken
-            .filter(|(_, place)| **place != Whereabouts::Away)
-            .fold(0, |sum, (bytes, _)| sum.saturating_add(*bytes))
+        (0..self.bytes.len()).fold(0, |sum: u64, n| {
+            sum.saturating_add(match self.places[n] {
+                Whereabouts::Away => self.parts[n],
+                Whereabouts::Coming | Whereabouts::Here => self.bytes[n],
+            })
+        })
+    }
+
+    /// What goes where room is needed for something that is needed in `distance` batches: parts
+    /// but for that of `but`, then the shard that is needed last.
+    fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<Act> {
+        let by_distance = |n: &usize| self.distances[*n];
+        let all = || 0..self.bytes.len();
+        let parts = all().filter(|&n| {
+            self.places[n] == Whereabouts::Away && self.parts[n] > 0 && Some(n) != but
+        });
+        if let Some(part) = parts.max_by_key(by_distance) {
+            return Some(Act::RemovePart(part));
+        }
+        let here = all().filter(|&n| {
+            self.places[n] == Whereabouts::Here
+                && !self.held[n]
+                && distance.is_none_or(|soon| self.distances[n] > soon)
+        });
+        here.max_by_key(by_distance).map(Act::Remove)
     }
 
     /// What is next.
     pub(super) fn next(&self) -> Act {
+        // Of a folder that had more room before.
+        if self.taken() > self.room
+            && let Some(act) = self.goes(None, None)
+        {
+            return act;
+        }
         let coming = |place: &&Whereabouts| **place == Whereabouts::Coming;
         let coming = self.places.iter().filter(coming).count();
         if coming >= AT_A_TIME {
@@ -73,19 +104,16 @@ impl View<'_> {
         if distance == u64::MAX {
             return Act::Rest;
         }
-        let fits = self.taken().saturating_add(bytes) <= self.room;
+        let others = self.taken().saturating_sub(self.parts[soonest]);
+        let fits = others.saturating_add(bytes) <= self.room;
         if distance > 0 && self.is_far_enough(soonest, fits) {
             return Act::Rest;
         }
         if fits {
             return Act::Fetch(soonest);
         }
-        let here = (0..self.bytes.len()).filter(|&n| self.places[n] == Whereabouts::Here);
-        let last = here
-            .filter(|&n| !self.held[n] && self.distances[n] > distance)
-            .max_by_key(|&n| self.distances[n]);
-        match last {
-            Some(last) => Act::Remove(last),
+        match self.goes(Some(soonest), Some(distance)) {
+            Some(act) => act,
             None if distance == 0 && coming == 0 => Act::Stuck(soonest),
             None => Act::Rest,
         }
@@ -131,6 +159,7 @@ mod tests {
             room,
             held,
             at_once: 0,
+            parts: &[0; 4],
         }
     }
 
@@ -161,6 +190,25 @@ mod tests {
         let places = [Here, Away, Here, Here];
         let next = view(&places, &[1, 0, 9, 4], &held, 30).next();
         assert_eq!(next, Act::Remove(3));
+        // With less room than before something goes at once.
+        assert_eq!(at([Here; 4], [1, 2, 9, 4], 30), Act::Remove(2));
+    }
+
+    #[test]
+    fn parts_count_and_go_first() {
+        use Whereabouts::{Away, Here};
+        let of = |parts: [u64; 4], room| {
+            View {
+                parts: &parts,
+                ..view(&[Here, Away, Away, Here], &[1, 0, 3, 4], &[false; 4], room)
+            }
+            .next()
+        };
+        // A shard's own part is no hindrance.
+        assert_eq!(of([0, 9, 0, 0], 30), Act::Fetch(1));
+        assert_eq!(of([0, 0, 9, 0], 30), Act::RemovePart(2));
+        assert_eq!(of([0, 0, 9, 0], 39), Act::Fetch(1));
+        assert_eq!(of([0, 0, 0, 0], 20), Act::Remove(3));
     }
 
     /// Shards of `order` in turn through a folder of `room` shards of one byte, each fetched at
@@ -168,7 +216,7 @@ mod tests {
     fn fetched(order: &[usize], shards: usize, room: u64) -> usize {
         let bytes = vec![1; shards];
         let mut places = vec![Whereabouts::Away; shards];
-        let held = vec![false; shards];
+        let (held, parts) = (vec![false; shards], vec![0; shards]);
         let mut count = 0;
         for now in 0..order.len() {
             let distances: Vec<u64> = (0..shards)
@@ -185,6 +233,7 @@ mod tests {
                     room,
                     held: &held,
                     at_once: 0,
+                    parts: &parts,
                 };
                 match view.next() {
                     // Comes at once.
@@ -194,6 +243,7 @@ mod tests {
                     }
                     Act::Remove(n) => places[n] = Whereabouts::Away,
                     Act::Rest => break,
+                    Act::RemovePart(n) => panic!("shard {n} has no part"),
                     Act::Stuck(n) => panic!("shard {n} cannot come"),
                 }
                 let here = places.iter().filter(|p| **p == Whereabouts::Here).count();

@@ -53,8 +53,8 @@ impl Store {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
-        let (scheme, prefix) = known.map_err(|e| trouble(without_queries(&e.to_string())))?;
-        let failed = |e: StoreError| trouble(without_queries(&chain(&e)));
+        let (scheme, prefix) = known.map_err(|e| trouble(without_secrets(&e.to_string())))?;
+        let failed = |e: StoreError| trouble(without_secrets(&chain(&e)));
         // Between tries inside of a request little is waited: `download` tries on.
         let retry = RetryConfig {
             backoff: BackoffConfig {
@@ -137,7 +137,7 @@ impl Store {
     pub(super) fn failure(&self, name: &str, error: &StoreError) -> Failure {
         let about = self.address.of(name);
         let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
-        let said = || without_queries(&chain(error));
+        let said = || without_secrets(&chain(error));
         match error {
             StoreError::NotFound { .. } => {
                 lasting("is not there: check the address, or build the cache again".to_owned())
@@ -176,7 +176,24 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Addresses in a text without what stands behind `?`: signatures may.
+/// A text without secrets. What stands behind `?` in an address may be a signature. The body of
+/// a store's answer may repeat a token: of XML only code and message are told.
+fn without_secrets(text: &str) -> String {
+    let begin = ["<?xml", "<Error"]
+        .iter()
+        .filter_map(|tag| text.find(tag))
+        .min();
+    let Some(begin) = begin else {
+        return without_queries(text);
+    };
+    let of = |tag: &str| {
+        let inside = text.split_once(&format!("<{tag}>"))?.1;
+        Some(inside.split_once(&format!("</{tag}>"))?.0)
+    };
+    let said: Vec<&str> = ["Code", "Message"].into_iter().filter_map(of).collect();
+    without_queries(&format!("{}{}", &text[..begin], said.join(": ")))
+}
+
 fn without_queries(text: &str) -> String {
     let words = text.split(' ').map(|word| match word.split_once('?') {
         Some((front, _)) if front.contains("://") || front.contains('/') => format!("{front}?..."),
@@ -193,12 +210,19 @@ mod tests {
     fn signatures_are_left_out() {
         let text = "Error performing GET https://a.blob.core.windows.net/c/x?sv=1&sig=hunter2 in \
                     3ms, after 2 retries: /c/x?sig=hunter2 why? no";
-        let told = without_queries(text);
+        let told = without_secrets(text);
         assert!(
             !told.contains("hunter2") && told.ends_with("why? no"),
             "{told}"
         );
         assert!(told.contains("windows.net/c/x?..."), "{told}");
+        let body = "Server returned 400: <?xml version=\"1.0\"?><Error><Code>ExpiredToken</Code>\
+                    <Message>The token has expired.</Message><Token-0>hunter2</Token-0></Error>";
+        let told = without_secrets(body);
+        assert_eq!(
+            told,
+            "Server returned 400: ExpiredToken: The token has expired."
+        );
     }
 
     #[test]

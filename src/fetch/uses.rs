@@ -101,10 +101,12 @@ impl Uses {
         }
     }
 
-    /// Whether [`Uses::look_ahead`] has something to do: as far as the end of the next epoch.
+    /// Whether [`Uses::look_ahead`] has something to do: as far as the end of the next epoch, and
+    /// of the run's last. One in which the rank stands is looked at, whatever the run's last is.
     pub(super) fn has_more(&self) -> bool {
-        let last = self.now.at.epoch.saturating_add(1);
-        self.ahead.at.epoch <= last && self.epochs.is_none_or(|n| self.ahead.at.epoch < n)
+        let (now, ahead) = (self.now.at.epoch, self.ahead.at.epoch);
+        let is_of_run = self.epochs.is_none_or(|n| ahead < n) || ahead <= now;
+        ahead <= now.saturating_add(1) && is_of_run
     }
 
     /// Looks at all batches up to the end of the epoch in which the rank stands, and of one
@@ -208,6 +210,10 @@ mod tests {
         uses.go_on(Mark::new(1, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [u64::MAX, 0, 5, 15]);
         assert!(!uses.has_more());
+        // Its number was a hint: whoever goes on has what is needed.
+        uses.go_on(Mark::new(2, 0));
+        uses.look_ahead(u64::MAX);
+        assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
     }
 
     #[test]

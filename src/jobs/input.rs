@@ -155,12 +155,16 @@ impl Input {
                 Ok(Bytes::Part(LivePart(bytes)))
             }
             InputMode::Read => {
-                if !self.keeps {
-                    self.read = Shards::new();
-                }
-                let file = self
-                    .read
-                    .get(number, || Ok(index.open_shard(number, path)?.0))?;
+                let passing;
+                let file: &File = match self.keeps {
+                    true => self
+                        .read
+                        .get(number, || Ok(index.open_shard(number, path)?.0))?,
+                    false => {
+                        passing = index.open_shard(number, path)?.0;
+                        &passing
+                    }
+                };
                 let buffer = emptied(&mut self.buffer);
                 buffer.resize((range.end - range.start) as usize, 0);
                 file.read_exact_at(buffer, range.start).map_err(|e| {

@@ -287,8 +287,47 @@ fn a_folder_is_taken_over() {
     damaged[2000] ^= 1;
     fs::write(shard(5), damaged).unwrap();
     fs::write(folder.join("boot"), "another start").unwrap();
-    assert_eq!(run().shards, 1);
+    // All are looked at; nothing comes but the one.
+    let fetch = run();
+    assert_eq!((fetch.shards, fetch.bytes), (1, whole(5).len() as u64));
     assert!(fs::read(shard(5)).unwrap() == whole(5));
+}
+
+/// What was left counts: parts go for what is needed, and so do shards where there was more room.
+#[test]
+fn what_is_there_counts_from_the_beginning() {
+    let scene = scene();
+    let want = stream(&mut scene.here().build().unwrap(), 1);
+    stream(&mut scene.store(None).epochs(1).build().unwrap(), 1);
+    let folder = scene.folder();
+    for n in 0..SHARDS {
+        if n % 3 == 0 {
+            let path = folder.join(format!("shard-{n:06}.tar"));
+            fs::rename(&path, path.with_extension("tar.part")).unwrap();
+        }
+    }
+    let limit = scene.room_for(6);
+    let mut loader = scene.store(Some(limit)).epochs(1).build().unwrap();
+    let mut got = Vec::new();
+    for batch in loader.epoch() {
+        got.extend(rows(&batch.unwrap()));
+        let all = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path());
+        let of_shards = |path: &PathBuf| path.to_string_lossy().contains("/shard-");
+        let all: Vec<PathBuf> = all.filter(of_shards).collect();
+        assert!(bytes_of(&all) <= limit);
+    }
+    assert_same(&got, &want, "in less room than before");
+}
+
+/// `epochs` is a hint.
+#[test]
+fn a_run_may_go_on_behind_its_last_epoch() {
+    let scene = scene();
+    let want = stream(&mut scene.here().build().unwrap(), 3);
+    for limit in [None, Some(scene.room_for(6))] {
+        let mut loader = scene.store(limit).epochs(1).build().unwrap();
+        assert_same(&stream(&mut loader, 3), &want, "behind the last epoch");
+    }
 }
 
 #[test]
@@ -336,6 +375,15 @@ fn what_cannot_work_is_refused_with_what_would() {
         "{e}"
     );
 
+    // Two limits for one folder.
+    let one = scene.store(Some(scene.room_for(8))).build().unwrap();
+    let (option, e) = text(scene.store(None));
+    assert!(
+        option == Some("fetch_limit") && e.contains("another run uses"),
+        "{e}"
+    );
+    drop(one);
+
     // A folder that somebody else made.
     drop(scene.store(None).build().unwrap());
     let folder = scene.folder();
@@ -347,6 +395,26 @@ fn what_cannot_work_is_refused_with_what_would() {
         "{e}"
     );
     assert!(folder.join("mine").exists());
+}
+
+/// Names of a manifest become names of files here.
+#[test]
+fn a_manifest_with_other_names_is_refused() {
+    let scene = scene();
+    let path = scene.cache.join("manifest.json");
+    let manifest = fs::read_to_string(&path).unwrap();
+    let begin = manifest.replace("shard-000003", "../../precious");
+    // Its checksum, as whoever writes such a manifest would put it.
+    let found: serde_json::Value = serde_json::from_str(&begin).unwrap();
+    let checksum = found["checksum"].as_str().unwrap().to_owned();
+    let zeroed = begin.replace(&checksum, &"0".repeat(32));
+    let right = format!(
+        "{:032x}",
+        twox_hash::XxHash3_128::oneshot(zeroed.as_bytes())
+    );
+    fs::write(&path, begin.replace(&checksum, &right)).unwrap();
+    let e = refused(scene.store(None)).to_string();
+    assert!(e.contains("names its shard 3 '../../precious'"), "{e}");
 }
 
 #[test]

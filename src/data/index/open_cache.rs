@@ -14,7 +14,9 @@ use crate::data::index::Index;
 use crate::data::index::save;
 use crate::data::index::save::Unusable;
 use crate::data::index::sealed::Damage;
-use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::data::shard::manifest::{
+    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardEntry,
+};
 use crate::error::{Error, Result};
 use crate::sys::regular;
 use crate::sys::regular::Stamp;
@@ -95,7 +97,14 @@ pub(crate) fn open_to_come(folder: &Path) -> Result<Index> {
     let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
     let index = load(folder, Some(&manifest))?;
     let unknown = vec![Stamp::default(); manifest.shards.len()];
-    match index.shards() == manifest.shards.len() as u64 {
+    // Its root is `/`.
+    let is_named = |(number, shard): (u64, &ShardEntry)| {
+        index.shard_path(number) == Path::new(&format!("/{}.tar", shard.name))
+    };
+    let is_whole = index.len() == manifest.samples
+        && index.shards() == manifest.shards.len() as u64
+        && (0..).zip(&manifest.shards).all(is_named);
+    match is_whole {
         true => index.rebased(folder, &unknown),
         false => Err(see_verify(
             folder,
