@@ -44,6 +44,8 @@ pub(super) struct Leader {
     /// Those that were looked up.
     hashes: Vec<Option<Hash128>>,
     downloads: JoinSet<(usize, Result<Came, Trouble>)>,
+    /// Those that cannot be had, and why: told when one is needed.
+    lost: Vec<(usize, Trouble)>,
     stuck: Option<Instant>,
     pub(super) counts: Counts,
     /// Goes last.
@@ -98,6 +100,7 @@ impl Leader {
             places,
             parts,
             downloads: JoinSet::new(),
+            lost: Vec::new(),
             stuck: None,
             counts: Counts::default(),
             cache,
@@ -108,7 +111,7 @@ impl Leader {
     /// What comes and goes next, by what all ranks need.
     ///
     /// # Errors
-    /// Room for fewer shards than are needed at a time.
+    /// Room for fewer shards than are needed at a time; one that is needed now and cannot be had.
     pub(super) fn step(&mut self, needs: &[Needs]) -> Result<(), Trouble> {
         let Some(room) = needs.iter().map(|needs| needs.room).min() else {
             return Ok(());
@@ -119,6 +122,11 @@ impl Leader {
                 of_ranks.min().copied().unwrap_or(u64::MAX)
             })
             .collect();
+        for (number, why) in &self.lost {
+            if distances.get(*number) == Some(&0) {
+                return Err(why.clone());
+            }
+        }
         let at_once = needs.iter().map(|needs| needs.most).max().unwrap_or(0);
         let mut held = vec![false; self.bytes.len()];
         loop {
@@ -198,7 +206,14 @@ impl Leader {
                 return Err(Trouble::new(self.cache.store.address().as_str(), what));
             }
         };
-        let came = came?;
+        let came = match came {
+            Ok(came) => came,
+            Err(why) => {
+                self.places[number] = Whereabouts::Lost;
+                self.lost.push((number, why));
+                return Ok(());
+            }
+        };
         self.places[number] = Whereabouts::Here;
         self.hashes[number] = Some(came.hash);
         // One that was there as a part, whole, was not fetched.

@@ -22,6 +22,8 @@ pub(super) enum Whereabouts {
     Away,
     Coming,
     Here,
+    /// It cannot be had.
+    Lost,
 }
 
 /// What the leader sees.
@@ -58,7 +60,7 @@ impl View<'_> {
     fn taken(&self) -> u64 {
         (0..self.bytes.len()).fold(0, |sum: u64, n| {
             sum.saturating_add(match self.places[n] {
-                Whereabouts::Away => self.parts[n],
+                Whereabouts::Away | Whereabouts::Lost => self.parts[n],
                 Whereabouts::Coming | Whereabouts::Here => self.bytes[n],
             })
         })
@@ -123,7 +125,7 @@ impl View<'_> {
     /// later than `shard`. Where nothing has to go for more, more is enough.
     fn is_far_enough(&self, shard: usize, fits: bool) -> bool {
         let before = (0..self.bytes.len()).filter(|&n| {
-            self.places[n] != Whereabouts::Away
+            matches!(self.places[n], Whereabouts::Coming | Whereabouts::Here)
                 && self.distances[n] > 0
                 && self.distances[n] <= self.distances[shard]
         });

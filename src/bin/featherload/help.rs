@@ -68,8 +68,8 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         "pairs" if command == "bench" => MEASURE,
         "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
         | "path-column" | "label-column" | "path-suffix" | "label-field" | "label-json"
-        | "index-dir" | "no-headers" | "scene" | "samples" | "strict" | "downscale-folder"
-        | "split" => SOURCE,
+        | "index-dir" | "fetch-dir" | "fetch-limit" | "no-headers" | "scene" | "samples"
+        | "strict" | "downscale-folder" | "split" => SOURCE,
         "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
         | "background" | "orientation" | "patches" | "dilation" | "pairs" | "no-masks"
         | "no-depths" | "alpha" | "downscale" | "undistort" | "float" | "encode" | "resize" => {

@@ -398,7 +398,7 @@ mod tests {
             let e = told(text);
             let is = match begins.starts_with("pipe:") {
                 true => "is a command, and featherload reads local files: write its output",
-                false => "is an address, and featherload reads local files: download them",
+                false => "is an address, and tar shards are read from local files: download them",
             };
             assert!(e.contains(&format!("{begins}: {is}")), "{e}");
         }
