@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cache::folder::{cache_manifest, missing};
-use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::layout::{INDEX, ShardFile, no_such, shard_name};
 use crate::data::index::{ClassCount, Index};
 use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::data::shard::manifest::{Manifest, ShardManifest, SourceLosses};
@@ -131,7 +131,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     let at = path.join(CACHE_MANIFEST);
     if at.symlink_metadata().is_err() {
         let what = match fs::metadata(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => "no such folder".into(),
+            Err(e) if e.kind() == ErrorKind::NotFound => no_such("folder", path),
             Err(e) => return Err(Error::io_at("look at", path, e)),
             Ok(there) => format!(
                 "is not a cache: {}. For other tars use `featherload index`",

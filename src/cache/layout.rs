@@ -4,6 +4,7 @@
 //! manifest and index: `shard::manifest` names those, by which other parts of the
 //! program know a cache.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use crate::data::shard::manifest::CACHE_INDEX as INDEX;
@@ -73,6 +74,14 @@ pub(crate) fn sample_key(id: u64, source: &Path) -> String {
         })
         .collect();
     format!("{id:08}_{stem}")
+}
+
+/// What to say of a path that leads nowhere, where a `kind` was meant.
+pub(super) fn no_such(kind: &str, path: &Path) -> String {
+    match path.as_os_str().as_bytes().windows(3).any(|w| w == b"://") {
+        true => format!("is an address, and a {kind} of this machine is looked at: copy the cache"),
+        false => format!("no such {kind}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
-//! The consumer's side: starts the fetcher, waits for shards, and holds those that workers may
-//! be reading.
+//! The consumer's side: has a fetcher, tells it where the run stands, and waits for shards.
 //!
 //! In the consumer. Batches are only ordered when their shards are there and held, so workers
 //! never wait for storage. A fetcher that dies is started again; nothing is lost with it but what
 //! was under way, and of that only the last piece.
 
-use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,37 +16,27 @@ use serde::Serialize;
 use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
-use crate::fetch::lease::Lease;
-use crate::fetch::messages::{
-    Counts, LONGEST, Opened, Place, Reply, Request, Trouble, from_bytes, to_bytes,
-};
+use crate::fetch::handle::{Process, Start, unexpected};
+use crate::fetch::held::Held;
+use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::plan::{Mark, Plan, PlanOptions};
-use crate::pool::coordinator::launch::launch_other;
-use crate::pool::coordinator::messages::FETCHER_COMMAND;
-use crate::sys::process::PidFd;
 use crate::sys::socket;
-use crate::sys::socket::Received;
 
 /// Between two looks for a shard.
 const LOOK: Duration = Duration::from_millis(2);
-/// Between two looks at the fetcher, while shards are there.
+/// Between two words to a fetcher that did not listen, while shards are there.
 const WATCH: Duration = Duration::from_millis(50);
-/// How long a fetcher may take to say what it did.
-const REPORT_LIMIT: Duration = Duration::from_secs(2);
-/// How long it may take to end by itself.
-const END_LIMIT: Duration = Duration::from_millis(200);
 
 /// Fetchers that may die one after the other without a shard between them.
 const MOST_DEATHS: u32 = 8;
-
-/// What part of the folder's room a rank may hold ahead of the batch that is asked for.
-const HELD_AHEAD: u64 = 4;
 
 /// What a fetcher did, and what was waited for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FetchReport {
+    /// Process id of the fetcher.
+    pub process: i32,
     /// Shards that this rank's fetcher got, while it was the one of the machine that does.
     pub shards: u64,
     /// Their bytes, those of broken tries too.
@@ -63,14 +51,6 @@ pub struct FetchReport {
     pub wait_s: f64,
 }
 
-/// What a fetcher is started with.
-#[derive(Debug)]
-struct Start {
-    address: Address,
-    options: FetchOptions,
-    helper: Option<PathBuf>,
-}
-
 /// What it is told of the order, once that is known.
 #[derive(Debug)]
 struct Order {
@@ -80,14 +60,6 @@ struct Order {
     epochs: Option<u64>,
 }
 
-/// A live fetcher.
-#[derive(Debug)]
-struct Process {
-    socket: OwnedFd,
-    pidfd: PidFd,
-    owner: nix::unistd::Pid,
-}
-
 /// Shards of a cache that lies in an object store.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
@@ -95,11 +67,7 @@ pub(crate) struct Fetcher {
     process: Process,
     opened: Opened,
     order: Option<Order>,
-    /// Shards that are there for good: of a folder that has room for all.
-    settled: Vec<bool>,
-    /// Batches whose shards are held, in their order, the one that is asked for first.
-    held: VecDeque<(Mark, Vec<u64>)>,
-    leases: HashMap<u64, (Lease, u32)>,
+    held: Held,
     /// The first batch behind those.
     next: Option<Mark>,
     watched: Instant,
@@ -136,13 +104,11 @@ impl Fetcher {
         let opened = start.opened(&process, None)?;
         let index = Index::cache_to_come(&opened.folder)?;
         let fetcher = Self {
-            settled: vec![false; index.shards() as usize],
+            held: Held::new(index.shards(), opened.room, opened.evicts()),
             start,
             process,
             opened,
             order: None,
-            held: VecDeque::new(),
-            leases: HashMap::new(),
             next: None,
             watched: Instant::now(),
             deaths: 0,
@@ -183,6 +149,7 @@ impl Fetcher {
             table: plan.table().map(|table| own(table.as_fd())).transpose()?,
             epochs,
         });
+        self.held.is_of_ranks(plan.options().world);
         self.next = Some(at);
         self.send_plan(at)
     }
@@ -248,34 +215,18 @@ impl Fetcher {
 
     /// The run stands at `at`: what is behind it may go.
     fn go_to(&mut self, at: Mark) -> Result<()> {
-        if self.held.front().is_some_and(|(first, _)| *first == at) {
+        if self.held.begins_at(at) {
             return Ok(());
         }
-        let known = self.held.iter().any(|(mark, _)| *mark == at);
-        while self.held.front().is_some_and(|(first, _)| *first != at) {
-            let gone = self.held.pop_front();
-            self.release(gone.map(|(_, shards)| shards).unwrap_or_default());
-        }
         let place = Place::from(at);
-        if known || self.next == Some(at) {
+        if self.held.go_to(at) || self.next == Some(at) {
             return self.tell(&Request::At(place));
         }
         self.next = Some(at);
         self.tell(&Request::Jump(place))
     }
 
-    fn release(&mut self, shards: Vec<u64>) {
-        for shard in shards {
-            if let Some((_, count)) = self.leases.get_mut(&shard) {
-                *count -= 1;
-                if *count == 0 {
-                    self.leases.remove(&shard);
-                }
-            }
-        }
-    }
-
-    /// Holds the shards of the batch behind those that are held; whether all are there.
+    /// Holds the batch behind those that are held; whether it is there.
     fn hold_next(&mut self, index: &Index, plan: &Plan) -> Result<bool> {
         let Some(at) = self.next else {
             return Ok(false);
@@ -284,92 +235,12 @@ impl Fetcher {
         if !self.held.is_empty() && self.order.as_ref().is_some_and(is_over) {
             return Ok(false);
         }
-        let mut shards: Vec<u64> = (0..plan.filled_rows_at(at))
-            .filter_map(|row| index.part(plan.row_at(at, row).id))
-            .map(|part| part.shard)
-            .collect();
-        shards.sort_unstable();
-        shards.dedup();
-        let is_held = match self.evicts() {
-            true => self.lease(index, &shards)?,
-            false => self.settle(index, &shards)?,
-        };
-        if !is_held {
-            return Ok(false);
-        }
-        self.held.push_back((at, shards));
-        self.next = Some(plan.behind(at));
-        Ok(true)
-    }
-
-    /// Of a folder that has room for all: whether these are there.
-    fn settle(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
-        for &shard in shards {
-            let Some(settled) = self.settled.get_mut(shard as usize) else {
-                continue;
-            };
-            if !*settled {
-                let path = index.shard_path(shard);
-                *settled = path
-                    .try_exists()
-                    .map_err(|e| Error::io_at("look at", &path, e))?;
-                if !*settled {
-                    return Ok(false);
-                }
-                self.deaths = 0;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Of a folder that has not: holds these, all or none.
-    fn lease(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
-        if !self.held.is_empty() {
-            // Ahead of what is asked for a rank holds little: others must get on.
-            let bytes = |shards: &mut dyn Iterator<Item = u64>| {
-                let paths = shards.map(|shard| index.shard_path(shard));
-                let lengths = paths.map(|path| path.metadata().map_or(0, |meta| meta.len()));
-                lengths.fold(0, u64::saturating_add)
-            };
-            let new = shards
-                .iter()
-                .copied()
-                .filter(|s| !self.leases.contains_key(s));
-            let new: Vec<u64> = new.collect();
-            if !new.is_empty() {
-                let world = self
-                    .order
-                    .as_ref()
-                    .map_or(1, |o| u64::from(o.options.world));
-                let most = self.opened.room / HELD_AHEAD / world.max(1);
-                let all = &mut self.leases.keys().copied().chain(new);
-                if bytes(all) > most {
-                    return Ok(false);
-                }
-            }
-        }
-        let mut taken = Vec::new();
-        for &shard in shards {
-            if self.leases.contains_key(&shard) {
-                continue;
-            }
-            let path = index.shard_path(shard);
-            let lease = Lease::take(&path).map_err(|e| Error::io_at("hold the shard", &path, e))?;
-            match lease {
-                Some(lease) => taken.push((shard, lease)),
-                None => return Ok(false),
-            }
-        }
-        for (shard, lease) in taken {
-            self.leases.insert(shard, (lease, 0));
+        let is_held = self.held.hold(index, plan, at)?;
+        if is_held {
+            self.next = Some(plan.behind(at));
             self.deaths = 0;
         }
-        for shard in shards {
-            if let Some((_, count)) = self.leases.get_mut(shard) {
-                *count += 1;
-            }
-        }
-        Ok(true)
+        Ok(is_held)
     }
 
     /// Tells the fetcher where the run stands. One that does not listen hears of it by the next
@@ -463,6 +334,7 @@ impl Fetcher {
         }
         let now = self.before.and(*counted);
         FetchReport {
+            process: self.process.pid.as_raw(),
             shards: now.shards,
             bytes: now.bytes,
             removed: now.removed,
@@ -476,85 +348,4 @@ impl Fetcher {
 /// What nobody leaves half done: a panic elsewhere changes nothing of it.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn unexpected(reply: Option<&Reply>) -> Error {
-    Error::protocol(format!("the fetcher said {reply:?} where nobody asked"))
-}
-
-impl Start {
-    fn process(&self) -> Result<Process> {
-        let lacks = match cfg!(all(feature = "stores", feature = "codecs")) {
-            true => None,
-            false => Some("stores"),
-        };
-        let (socket, _, pidfd) = launch_other(FETCHER_COMMAND, self.helper.as_deref(), lacks)?;
-        Ok(Process {
-            socket,
-            pidfd,
-            owner: getpid(),
-        })
-    }
-
-    /// `room`: as a fetcher before this one found it.
-    fn opened(&self, process: &Process, room: Option<u64>) -> Result<Opened> {
-        let request = Request::Open {
-            address: self.address.clone(),
-            options: self.options.clone(),
-            room,
-        };
-        socket::send(process.socket.as_fd(), &to_bytes(&request)?, &[])?;
-        match process.answer(None)? {
-            Some(Reply::Opened(opened)) => Ok(opened),
-            Some(Reply::Trouble(trouble)) => Err(trouble.into_error()),
-            other => Err(unexpected(other.as_ref())),
-        }
-    }
-}
-
-impl Process {
-    /// What it says; none when that takes longer than `limit`. Without one until it ends.
-    fn answer(&self, limit: Option<Duration>) -> Result<Option<Reply>> {
-        let mut buffer = vec![0; LONGEST];
-        loop {
-            let wait = limit.unwrap_or(WATCH);
-            match socket::receive(self.socket.as_fd(), &mut buffer, wait)? {
-                Received::Message(n, _) => return from_bytes(&buffer[..n]).map(Some),
-                Received::Timeout if limit.is_some() => return Ok(None),
-                Received::Timeout => {}
-                Received::Closed => {
-                    let how = match self.pidfd.reap(true) {
-                        Some(how) => format!(" ({how:?})"),
-                        None => String::new(),
-                    };
-                    return Err(Error::worker(format!("the fetcher ended{how}")));
-                }
-            }
-        }
-    }
-
-    fn report(&self) -> Result<Reply> {
-        socket::send(self.socket.as_fd(), &to_bytes(&Request::Report)?, &[])?;
-        let answer = self.answer(Some(REPORT_LIMIT))?;
-        answer.ok_or_else(|| Error::worker("the fetcher did not say what it did"))
-    }
-}
-
-impl Drop for Process {
-    /// It ends by itself when the socket does. Not in a forked copy: it is the parent's.
-    fn drop(&mut self) {
-        if getpid() != self.owner {
-            return;
-        }
-        let began = Instant::now();
-        let end = socket::end(self.socket.as_fd());
-        while end.is_ok() && began.elapsed() < END_LIMIT {
-            if self.pidfd.reap(false).is_some() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        self.pidfd.kill();
-        self.pidfd.reap(true);
-    }
 }

@@ -116,7 +116,10 @@ pub(super) async fn small(
                 while let Some(piece) = pieces.next().await {
                     match piece {
                         Ok(piece) => {
-                            bytes.extend_from_slice(&piece);
+                            // No more than it said.
+                            let left = size.saturating_sub(bytes.len() as u64);
+                            let left = left.min(piece.len() as u64) as usize;
+                            bytes.extend_from_slice(&piece[..left]);
                             patience.something_came();
                         }
                         Err(e) => {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::data::shard::manifest::{Hash128, ShardEntry};
-use crate::error::size;
 use crate::fetch::board::Needs;
 use crate::fetch::download;
 use crate::fetch::download::{Came, Wanted};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::lease;
 use crate::fetch::messages::{Counts, Trouble};
+use crate::fetch::room::too_little;
 use crate::fetch::schedule::{Act, View, Whereabouts};
 use crate::fetch::store::Store;
 
@@ -209,6 +209,8 @@ impl Leader {
         let came = match came {
             Ok(came) => came,
             Err(why) => {
+                let part = self.cache.folder.part(&self.cache.shards[number].name);
+                self.parts[number] = fs::metadata(part).map_or(0, |meta| meta.len());
                 self.places[number] = Whereabouts::Lost;
                 self.lost.push((number, why));
                 return Ok(());
@@ -222,40 +224,4 @@ impl Leader {
         self.counts.retries += came.retries;
         Ok(())
     }
-}
-
-/// What to say of a limit under which a run cannot go on.
-pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u64]) -> Trouble {
-    let most = needs.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
-    let largest = bytes.iter().copied().max().unwrap_or(0);
-    let least = least_room(most, largest);
-    let ranks = match needs.len() {
-        1 => String::new(),
-        n => format!(" of {n} ranks"),
-    };
-    let about = folder.path().display().to_string();
-    if least <= room {
-        let what = "a shard is needed, and all that are in the folder are held by processes that \
-                    use them: raise `fetch_limit`, or end what else uses this folder";
-        return Trouble::new(about, what).of_option("fetch_limit");
-    }
-    Trouble::new(
-        about,
-        format!(
-            "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at \
-             a time: give at least {} more, or an order that goes through shards \
-             (shard_shuffle), or make smaller shards",
-            size(room),
-            size(most),
-            size(least.saturating_sub(room)),
-        ),
-    )
-    .of_option("fetch_limit")
-}
-
-/// The least room for ranks whose batches use `most` bytes at a time: the shard that comes
-/// beside them, and a quarter for what ranks hold ahead.
-pub(super) fn least_room(most: u64, largest: u64) -> u64 {
-    let sum = most.saturating_add(largest);
-    sum.saturating_add(sum.div_ceil(3))
 }

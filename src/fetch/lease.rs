@@ -30,11 +30,11 @@ impl Drop for Lease {
 }
 
 impl Lease {
-    /// Of the shard at `path`; none where there is none, or it is just being removed.
+    /// Of the shard at `path`, and its bytes; none where there is none, or it is just being removed.
     ///
     /// # Errors
     /// A system that refuses, as one that has no descriptor left.
-    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn take(path: &Path) -> io::Result<Option<(Self, u64)>> {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -46,10 +46,12 @@ impl Lease {
             Err(TryLockError::Error(e)) => return Err(e),
         }
         // Removed between our two calls.
-        Ok((file.metadata()?.nlink() > 0).then_some(Self {
+        let now = file.metadata()?;
+        let lease = Self {
             file,
             owner: getpid(),
-        }))
+        };
+        Ok((now.nlink() > 0).then_some((lease, now.len())))
     }
 }
 

@@ -12,12 +12,12 @@
 //! | what a user says | `address`, `options` | all |
 //! | what both sides say to each other | `messages` | consumer, fetcher |
 //! | a shard that may not be removed | `lease` | consumer, fetcher |
-//! | starts the fetcher, waits for shards, holds those of batches under way | `client` | consumer |
+//! | has a fetcher and waits for shards; the fetcher's process; batches that are there | `client`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
-//! | what is fetched next, and what goes for it | `schedule` | fetcher |
+//! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
 //! | the store; one object out of it | `store`, `download` | fetcher |
 //! | the folder: its names and locks; who leads, and what is there | `folder`, `leader` | fetcher |
-//! | its life | `process` | fetcher |
+//! | one rank's use of a cache; the fetcher's life | `session`, `process` | fetcher |
 //!
 //! Never in here: pixels, workers, how a shard is read. An HTTP client and its runtime run in the
 //! fetcher and nowhere else, and are compiled with the feature `stores` alone.
@@ -30,6 +30,8 @@ pub(crate) mod client;
 mod download;
 #[cfg(feature = "stores")]
 mod folder;
+mod handle;
+mod held;
 #[cfg(feature = "stores")]
 mod leader;
 mod lease;
@@ -38,7 +40,11 @@ mod options;
 #[cfg(feature = "stores")]
 mod process;
 #[cfg(feature = "stores")]
+mod room;
+#[cfg(feature = "stores")]
 mod schedule;
+#[cfg(feature = "stores")]
+mod session;
 #[cfg(feature = "stores")]
 mod store;
 #[cfg(feature = "stores")]

@@ -72,7 +72,9 @@ impl View<'_> {
         let by_distance = |n: &usize| self.distances[*n];
         let all = || 0..self.bytes.len();
         let parts = all().filter(|&n| {
-            self.places[n] == Whereabouts::Away && self.parts[n] > 0 && Some(n) != but
+            matches!(self.places[n], Whereabouts::Away | Whereabouts::Lost)
+                && self.parts[n] > 0
+                && Some(n) != but
         });
         if let Some(part) = parts.max_by_key(by_distance) {
             return Some(Act::RemovePart(part));
@@ -211,6 +213,12 @@ mod tests {
         assert_eq!(of([0, 0, 9, 0], 30), Act::RemovePart(2));
         assert_eq!(of([0, 0, 9, 0], 39), Act::Fetch(1));
         assert_eq!(of([0, 0, 0, 0], 20), Act::Remove(3));
+        let places = [Here, Whereabouts::Lost, Away, Here];
+        let lost = View {
+            parts: &[0, 9, 0, 0],
+            ..view(&places, &[1, 0, 0, 4], &[false; 4], 30)
+        };
+        assert_eq!(lost.next(), Act::RemovePart(1));
     }
 
     /// Shards of `order` in turn through a folder of `room` shards of one byte, each fetched at

@@ -77,6 +77,7 @@ impl BareLoop {
         part: Part,
         share: (u64, u64),
     ) -> Result<Self> {
+        index.check_is_here("the decoder alone is measured, which gets none")?;
         let work = match part {
             Part::Copy { room } => Work::Copy(Copies::new(&index, room)?),
             Part::Full | Part::Crop => Work::Decode(Box::new(Decode {

@@ -82,6 +82,9 @@ impl Prepared {
     /// A data set that cannot be read, options that do not fit it.
     pub(super) fn new(source: Source, wanted: &Wanted<'_>) -> Result<Self> {
         let (index, scan, fetcher) = source.open_with(wanted.helper)?;
+        if fetcher.is_none() {
+            index.check_is_here("this index alone does not get them")?;
+        }
         if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
             return Err(Error::option(
                 "on_error",

@@ -357,6 +357,8 @@ class Loader:
         if device is not None:
             report["device_memory"] = device
         processes = [report["coordinator"], *report["workers"]]
+        if report["fetch"] is not None:
+            processes.append(report["fetch"]["process"])
         memory = report["ring_bytes"] + sum(private_bytes(pid) for pid in processes)
         return {**self._counts.read(), "memory_bytes": memory, **report}
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::cache::layout::{INDEX, ShardFile, shard_file};
+use crate::cache::layout::{INDEX, ShardFile, no_such, shard_file};
 use crate::cache::verify::bytes::read_whole;
 use crate::data::index::{Index, refuse_what_is_no_tar};
 use crate::data::shard::manifest::CACHE_MANIFEST;
@@ -58,7 +58,7 @@ impl Subject {
         };
         let metadata = fs::metadata(path).map_err(|e| match e.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => {
-                Error::dataset(path, "no such file or folder")
+                Error::dataset(path, no_such("file or folder", path))
             }
             _ => Error::io_at("look at", path, e),
         })?;

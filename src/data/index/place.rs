@@ -105,8 +105,26 @@ impl Index {
         Some((bytes.fold(0, u64::saturating_add), largest))
     }
 
-    /// Whether shards come later, so that nothing is known of their files yet.
-    pub(crate) fn is_to_come(&self) -> bool {
+    /// That the shards are files of this machine, for `what` reads them.
+    ///
+    /// # Errors
+    /// When they lie in an object store.
+    pub(crate) fn check_is_here(&self, what: &str) -> Result<()> {
+        match self.is_to_come() {
+            false => Ok(()),
+            true => Err(Error::dataset(
+                self.root(),
+                format!(
+                    "its shards lie in an object store, and {what}: use a copy of the cache on \
+                     this machine"
+                ),
+            )),
+        }
+    }
+
+    /// Whether the shards lie in an object store and are fetched by a run, so that nothing is
+    /// known of their files.
+    pub fn is_to_come(&self) -> bool {
         self.shards() > 0
             && (0..self.shards()).all(|n| self.layout.stamp(self.sealed.bytes(), n).is_none())
     }

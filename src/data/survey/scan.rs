@@ -83,15 +83,11 @@ pub(crate) fn headers_of(
     seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
     wanted: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Sizes, Findings)> {
-    if index.is_to_come() {
-        return Err(Error::dataset(
-            index.root(),
-            "its shards lie in an object store, and this reads the header of every sample, for \
-             which all of them would be fetched: use a copy of the cache on this machine; for a \
-             run, a recipe with a fixed size, an order that does not go by size, and no \
-             memory_limit",
-        ));
-    }
+    index.check_is_here(
+        "the header of every sample is read, for which all of them would be fetched (a run does \
+         without where rows have a fixed size, the order does not go by size, and no memory_limit \
+         is given)",
+    )?;
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
     let mut sizes = Vec::new();

@@ -20,6 +20,7 @@ const TRIED: u64 = 16;
 pub struct Samples {
     of: u64,
     /// Whether they are parts of shards.
+    in_store: bool,
     in_shards: bool,
     tried: Vec<PathBuf>,
     /// What reading the names found and left out.
@@ -41,10 +42,12 @@ impl Samples {
         };
         let (index, scan, labels) = open(source)?;
         let of = index.len();
-        let count = TRIED.min(of);
+        let in_store = index.is_to_come();
+        let count = if in_store { 0 } else { TRIED.min(of) };
         let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
         Ok(Self {
             of,
+            in_store,
             in_shards: index.shards() > 0,
             tried: tried.collect(),
             scan: scan.unwrap_or_default(),
@@ -53,7 +56,10 @@ impl Samples {
     }
 
     pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = vec![readable(self.of, &self.tried)];
+        let mut findings = vec![match self.in_store {
+            true => in_store(self.of),
+            false => readable(self.of, &self.tried),
+        }];
         findings.extend(self.labels.as_ref().map(labels));
         findings.extend(damaged(&self.scan.damaged));
         findings.extend(left_out(&self.scan));
@@ -64,6 +70,16 @@ impl Samples {
         }
         findings
     }
+}
+
+/// Of a cache in an object store manifest and index came, and no sample was asked for.
+fn in_store(samples: u64) -> Finding {
+    let value = format!("{samples}, in an object store");
+    Finding::ok(
+        "samples",
+        value,
+        "manifest and index came; no sample was fetched",
+    )
 }
 
 fn readable(samples: u64, tried: &[PathBuf]) -> Finding {

@@ -1,0 +1,297 @@
+//! One rank's use of one cache: its folder, what the rank needs, and the lead where it has that.
+//!
+//! In the fetcher.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::data::index::Index;
+use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::error::{Error, room};
+use crate::fetch::address::Address;
+use crate::fetch::board;
+use crate::fetch::board::{Board, Needs};
+use crate::fetch::download;
+use crate::fetch::download::{PATIENCE, PATIENCE_AT_FIRST};
+use crate::fetch::folder::{Folder, TROUBLE};
+use crate::fetch::leader::{Cache, Leader};
+use crate::fetch::messages::{Opened, Place, Trouble, from_bytes, to_bytes};
+use crate::fetch::options::FetchOptions;
+use crate::fetch::room::{least_room, room_for_shards, too_little};
+use crate::fetch::store::Store;
+use crate::fetch::uses::Uses;
+use crate::plan::{Plan, PlanOptions, SamplerTable};
+
+/// Between two looks at what other ranks need; longer where there are very many shards.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_PER_SHARD: Duration = Duration::from_micros(2);
+
+/// How long the plan is looked at between two looks at the network, and how many rows of it
+/// between two looks at the clock.
+const AT_A_TIME: Duration = Duration::from_millis(10);
+const ROWS: u64 = 1024;
+
+/// Until somebody says something.
+pub(super) const LONG: Duration = Duration::from_secs(3600);
+
+/// Why a fetcher ends.
+pub(super) enum Stop {
+    /// The consumer is told.
+    Trouble(Trouble),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// One rank's use of one cache.
+pub(super) struct Session {
+    pub(super) cache: Cache,
+    /// Bytes of shards that may be there.
+    room: u64,
+    bytes: Vec<u64>,
+    pub(super) uses: Option<Uses>,
+    board: Option<Board>,
+    boards: u32,
+    pub(super) leader: Option<Leader>,
+    began: SystemTime,
+}
+
+impl Session {
+    /// Manifest and index of a cache, into its folder.
+    pub(super) async fn open(
+        address: &Address,
+        options: &FetchOptions,
+        known_room: Option<u64>,
+    ) -> std::result::Result<(Self, Opened), Trouble> {
+        let began = SystemTime::now();
+        // Behind a fetcher that died the store may be away for a while.
+        let patience = match known_room {
+            Some(_) => PATIENCE,
+            None => PATIENCE_AT_FIRST,
+        };
+        let store = Store::open(address)?;
+        let at = |name: &str| address.of(name);
+        let text = download::small(&store, CACHE_MANIFEST, patience).await?;
+        let manifest = CacheManifest::from_bytes(&text)
+            .map_err(|damage| Trouble::new(at(CACHE_MANIFEST), damage.to_string()))?;
+        let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
+            return Err(Trouble::new(
+                address.as_str(),
+                "is an unfinished cache: end its build first",
+            ));
+        };
+        // They become names of files here, whoever wrote the manifest.
+        for (number, shard) in manifest.shards.iter().enumerate() {
+            if shard.name != format!("shard-{number:06}") {
+                let what = format!(
+                    "names its shard {number} '{}', as no cache does",
+                    shard.name
+                );
+                return Err(Trouble::new(at(CACHE_MANIFEST), what));
+            }
+        }
+        let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
+        let dir = options.dir.clone().or_else(default_dir).ok_or_else(|| {
+            let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
+                        shards come to";
+            Trouble::new(address.as_str(), what).of_option("fetch_dir")
+        })?;
+        let folder = Folder::make(&dir, Hash128::of(&text)).map_err(|e| {
+            let trouble = Trouble::new(dir.display().to_string(), e.to_string());
+            trouble.of_option("fetch_dir")
+        })?;
+        folder.put(CACHE_MANIFEST, &text).map_err(local)?;
+        let there = fs::read(folder.file(CACHE_INDEX)).ok();
+        let index = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
+            Some(bytes) => bytes.len() as u64,
+            None => {
+                let bytes = download::small(&store, CACHE_INDEX, patience).await?;
+                if Hash128::of(&bytes) != index_hash {
+                    let what = "is not the one that the manifest names: the cache was built again \
+                                meanwhile, start the run again; or build the cache again";
+                    return Err(Trouble::new(at(CACHE_INDEX), what));
+                }
+                folder.put(CACHE_INDEX, &bytes).map_err(local)?;
+                bytes.len() as u64
+            }
+        };
+        while !folder
+            .doubt_after_a_start(&mut manifest.shards.iter().map(|shard| &*shard.name))
+            .map_err(local)?
+        {
+            tokio::time::sleep(LOOK).await;
+        }
+        let fixed = index + text.len() as u64;
+        let bytes: Vec<u64> = manifest.shards.iter().map(|shard| shard.bytes).collect();
+        let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+        let room = match known_room {
+            Some(room) => room,
+            None => room_for_shards(&folder, options.limit, fixed, &bytes, all)?,
+        };
+        let opened = Opened {
+            folder: folder.path().to_owned(),
+            bytes: all,
+            room,
+        };
+        let session = Self {
+            cache: Cache {
+                store,
+                folder,
+                shards: manifest.shards.into(),
+            },
+            room,
+            bytes,
+            uses: None,
+            board: None,
+            boards: 0,
+            leader: None,
+            began,
+        };
+        Ok((session, opened))
+    }
+
+    /// From now on this rank's shards come.
+    pub(super) fn plan(
+        &mut self,
+        options: PlanOptions,
+        at: Place,
+        epochs: Option<u64>,
+        fds: Vec<OwnedFd>,
+    ) -> std::result::Result<(), Stop> {
+        let mut fds = fds.into_iter();
+        let index = fds.next().map(Index::from_fd).transpose()?;
+        let index = index.ok_or_else(|| Error::protocol("a plan came without its index"))?;
+        let sampler = options.sampler;
+        let table = fds.next().filter(|_| sampler.needs_table());
+        let table = table
+            .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
+            .transpose()?;
+        let plan = Plan::with_table(index.len(), options, table)?;
+        // Where nothing is ever removed any order works.
+        let all = self
+            .bytes
+            .iter()
+            .fold(0u64, |sum, n| sum.saturating_add(*n));
+        let evicts = all > self.room;
+        let of = (plan, index);
+        let mut uses = Uses::new(of, self.bytes.clone(), at.into(), epochs, evicts);
+        if evicts {
+            uses.look_ahead_over_the_epoch();
+        }
+        self.boards += 1;
+        let mut board = Board::make(&self.cache.folder, self.boards)?;
+        board.write(&Needs {
+            most: uses.most_bytes(),
+            room: self.room,
+            distances: uses.distances().collect(),
+        })?;
+        self.uses = Some(uses);
+        self.board = Some(board);
+        let all = board::read_all(&self.cache.folder, self.bytes.len(), false)?;
+        // One that keeps all holds nothing, and would lose what another one removes.
+        if let Some(other) = all.iter().find(|needs| needs.room != self.room) {
+            let what = format!(
+                "another run uses {} with {} for shards, and this one has {}: give the same \
+                 `fetch_limit`, or another `fetch_dir`",
+                self.cache.folder.path().display(),
+                room(other.room),
+                room(self.room)
+            );
+            let about = self.cache.folder.path().display().to_string();
+            let trouble = Trouble::new(about, what).of_option("fetch_limit");
+            return Err(Stop::Trouble(trouble));
+        }
+        let most = all.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
+        let largest = self.bytes.iter().copied().max().unwrap_or(0);
+        if evicts && least_room(most, largest) > self.room {
+            let trouble = too_little(&self.cache.folder, &all, self.room, &self.bytes);
+            return Err(Stop::Trouble(trouble));
+        }
+        Ok(())
+    }
+
+    /// What is to be done now; how long nothing will be then, unless something comes.
+    pub(super) fn work(&mut self) -> std::result::Result<Duration, Stop> {
+        let Some(uses) = &mut self.uses else {
+            return Ok(LONG);
+        };
+        let began = Instant::now();
+        while uses.has_more() && began.elapsed() < AT_A_TIME {
+            uses.look_ahead(ROWS);
+        }
+        let most = uses.most_bytes();
+        let has_more = uses.has_more();
+        let needs = Needs {
+            most,
+            room: self.room,
+            distances: uses.distances().collect(),
+        };
+        if let Some(board) = &mut self.board {
+            board.write(&needs)?;
+        }
+        if self.leader.is_none() {
+            match self.cache.folder.lead()? {
+                Some(right) => {
+                    // Of a leader that gave up while this rank ran.
+                    self.hear_of_trouble()?;
+                    self.leader = Some(Leader::begin(self.cache.clone(), right)?);
+                }
+                None => self.hear_of_trouble()?,
+            }
+        }
+        if let Some(leader) = &mut self.leader {
+            let all = board::read_all(&self.cache.folder, self.bytes.len(), true)?;
+            leader.step(&all)?;
+        }
+        let look = LOOK.max(LOOK_PER_SHARD * u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
+        Ok(match has_more {
+            true => Duration::ZERO,
+            false => look,
+        })
+    }
+
+    /// Why the leader gave up, where it did.
+    fn hear_of_trouble(&self) -> std::result::Result<(), Stop> {
+        let path = self.cache.folder.file(TROUBLE);
+        let written = fs::metadata(&path).and_then(|meta| meta.modified());
+        // An older one is of a run before this.
+        if written.is_ok_and(|written| written < self.began) {
+            return Ok(());
+        }
+        let Ok(text) = fs::read(path) else {
+            return Ok(());
+        };
+        // One that is just being written is heard of the next time.
+        match from_bytes::<Trouble>(&text) {
+            Ok(trouble) => Err(Stop::Trouble(trouble)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Lets the other ranks know. They end by the same reason, and not each by its own tries.
+    pub(super) fn tell_others(&self, trouble: &Trouble) {
+        if self.leader.is_some()
+            && let Ok(text) = to_bytes(trouble)
+        {
+            // Without it each finds out by itself.
+            let _ = self.cache.folder.put(TROUBLE, &text);
+        }
+    }
+}
+
+/// Where the user keeps what can be had again.
+fn default_dir() -> Option<PathBuf> {
+    Some(Index::user_cache()?.join("fetched"))
+}
