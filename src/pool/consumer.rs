@@ -21,7 +21,7 @@ use crate::pool::report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::consumer_side::{Damage, Wait};
 use crate::pool::ring::layout::worker_word;
-use crate::pool::ring::slots::{HeldSlot, PostedSlot, Slots};
+use crate::pool::ring::slots::{HeldSlot, PostedSlot, Slots, WatchedSlot};
 use crate::pool::ring::words::Words;
 use crate::sys::clock::RunningClock;
 
@@ -130,6 +130,18 @@ impl Pool {
         if self.ended.is_none() && getpid() == self.owner {
             self.post_ahead(coming);
         }
+    }
+
+    /// For who reads rows of the batch that is `n` behind those handed over, before all are
+    /// final; none when it is not posted.
+    pub(crate) fn watch(
+        &mut self,
+        n: usize,
+        coming: &impl Fn(usize) -> Option<Place>,
+    ) -> Option<(Place, WatchedSlot)> {
+        self.refill(coming);
+        let (place, posted) = self.in_flight.get(n)?;
+        Some((*place, self.slots.watch(posted)))
     }
 
     /// As [`Pool::next`], if the batch is finished; does not wait.

@@ -47,9 +47,14 @@ pub(crate) fn post<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) {
 
 /// True when every row of the ticket is final. The row words decide, not a counter.
 pub(crate) fn is_ready<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+    (0..t.rows).all(|row| is_final(w, l, slot, row, t))
+}
+
+/// True when a row of a ticket is final.
+pub(crate) fn is_final<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, t: Ticket) -> bool {
     // SYNC: Acquire pairs with the compare-and-swap in `worker_side::commit`:
     // whoever sees the row final sees its bytes.
-    (0..t.rows).all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).is_final(t.sequence))
+    RowWord::unpack(w.load(l.row(slot, row), Acquire)).is_final(t.sequence)
 }
 
 /// What a worker's decoder has destroyed in shared memory.

@@ -152,6 +152,25 @@ impl Ring {
         unsafe { std::slice::from_raw_parts(bytes, len) }
     }
 
+    /// The bytes of a final row, to be read: those at `place` in its slot. None when that is
+    /// not inside of the slot.
+    ///
+    /// # Safety
+    /// All of `place` must be of a row that is final, whose slot is not posted again while the
+    /// slice lives. Then nobody writes it.
+    pub(crate) unsafe fn row(&self, slot: u32, place: Range<usize>) -> Option<&[u8]> {
+        let (offset, len) = self.layout.part(slot, &place)?;
+        let bytes = self.memory.bytes_at(offset, len);
+        // SAFETY: in bounds by `bytes_at`; not written by this function's contract.
+        Some(unsafe { std::slice::from_raw_parts(bytes, len) })
+    }
+
+    /// Where a slot lies, and how many bytes it has.
+    pub(crate) fn slot_memory(&self, slot: u32) -> (*const u8, usize) {
+        let (offset, len) = self.layout.slot_data(slot);
+        (self.memory.bytes_at(offset, len).cast_const(), len)
+    }
+
     /// The bytes of a whole slot, to be written by the consumer.
     ///
     /// # Safety

@@ -2,9 +2,12 @@
 //!
 //! Runs in the consumer only. A slot number exists in one of these values at a
 //! time and none of them can be copied, so a slot that a batch still shows
-//! cannot be posted, and a posted slot cannot be read.
+//! cannot be posted, and a posted slot cannot be read. But its rows that are final can be, one
+//! by one, by who watches it; it is free when nobody does any more.
 
-use std::sync::atomic::Ordering::Acquire;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,20 +24,37 @@ use crate::pool::ring::words::Words;
 #[derive(Debug)]
 pub(crate) struct FreeSlot(u32);
 
+/// A slot that is in use. Free again when the last who has it drops it, and workers are over
+/// with it.
+#[derive(Debug)]
+struct Taken {
+    slot: u32,
+    returned: Arc<Returned>,
+    /// No worker is at it, nor will be.
+    is_over: AtomicBool,
+}
+
 /// A slot whose ticket workers are filling.
 #[derive(Debug)]
 pub(crate) struct PostedSlot {
-    slot: u32,
+    taken: Arc<Taken>,
     ticket: Ticket,
 }
 
-/// A ready slot. Free again when dropped.
+/// A ready slot. Free again when dropped, and nobody watches it.
 #[derive(Debug)]
 pub struct HeldSlot {
-    slot: u32,
+    taken: Arc<Taken>,
     ticket: Ticket,
     ring: Arc<Ring>,
-    returned: Arc<Returned>,
+}
+
+/// A slot whose rows are read as they become final.
+#[derive(Debug)]
+pub(crate) struct WatchedSlot {
+    taken: Arc<Taken>,
+    ticket: Ticket,
+    ring: Arc<Ring>,
 }
 
 /// Where held slots go when their batches are dropped, from any thread.
@@ -95,9 +115,20 @@ impl Slots {
 
     pub(crate) fn post(&self, free: FreeSlot, ticket: Ticket) -> PostedSlot {
         consumer_side::post(&self.ring.words(), self.ring.layout(), free.0, ticket);
-        PostedSlot {
+        let taken = Arc::new(Taken {
             slot: free.0,
-            ticket,
+            returned: self.returned.clone(),
+            is_over: AtomicBool::new(false),
+        });
+        PostedSlot { taken, ticket }
+    }
+
+    /// For who reads rows of a posted slot before all are final.
+    pub(crate) fn watch(&self, posted: &PostedSlot) -> WatchedSlot {
+        WatchedSlot {
+            taken: posted.taken.clone(),
+            ticket: posted.ticket,
+            ring: self.ring.clone(),
         }
     }
 
@@ -106,7 +137,7 @@ impl Slots {
         consumer_side::wait_ready(
             &self.ring.words(),
             self.ring.layout(),
-            posted.slot,
+            posted.slot(),
             posted.ticket,
             limit,
         )
@@ -115,14 +146,14 @@ impl Slots {
     /// What of a posted slot was destroyed, if anything was.
     pub(crate) fn damage(&self, posted: &PostedSlot) -> Option<Damage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::damage(&w, l, posted.slot, posted.ticket)
+        consumer_side::damage(&w, l, posted.slot(), posted.ticket)
     }
 
     /// The first cancelled slot of which something was destroyed: its ticket, and what.
     pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<(Ticket, Damage)> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.iter().find_map(|posted| {
-            let (slot, ticket) = (posted.slot, posted.ticket);
+            let (slot, ticket) = (posted.slot(), posted.ticket);
             let damage = consumer_side::damage_of_cancelled(&w, l, slot, ticket)?;
             Some((ticket, damage))
         })
@@ -131,15 +162,15 @@ impl Slots {
     /// Holds a posted slot for a batch, or gives it back when it is not ready.
     pub(crate) fn hold(&self, posted: PostedSlot) -> Result<HeldSlot, PostedSlot> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        let PostedSlot { slot, ticket } = posted;
-        if !consumer_side::is_ready(&w, l, slot, ticket) {
+        if !consumer_side::is_ready(&w, l, posted.slot(), posted.ticket) {
             return Err(posted);
         }
+        let PostedSlot { taken, ticket } = posted;
+        taken.is_over.store(true, Relaxed);
         Ok(HeldSlot {
-            slot,
+            taken,
             ticket,
             ring: self.ring.clone(),
-            returned: self.returned.clone(),
         })
     }
 
@@ -148,11 +179,12 @@ impl Slots {
     pub(crate) fn drain(&self, draining: &mut Vec<PostedSlot>) {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.retain(|posted| {
-            let idle = consumer_side::drain(&w, l, posted.slot, posted.ticket);
+            let idle = consumer_side::drain(&w, l, posted.slot(), posted.ticket);
             if idle {
-                consumer_side::retire(&w, l, posted.slot);
-                self.returned.put(posted.slot);
+                consumer_side::retire(&w, l, posted.slot());
+                posted.taken.is_over.store(true, Relaxed);
             }
+            // One that goes is free, or will be when who watches it drops it.
             !idle
         });
     }
@@ -175,53 +207,100 @@ impl Slots {
     }
 }
 
+impl PostedSlot {
+    fn slot(&self) -> u32 {
+        self.taken.slot
+    }
+}
+
+impl WatchedSlot {
+    /// How a row ended, as [`HeldSlot::end`]; none while it is not final, too.
+    pub(crate) fn end(&self, row: u32, tries: u32) -> Option<Option<u32>> {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        let slot = self.taken.slot;
+        match consumer_side::is_final(&w, l, slot, row, self.ticket) {
+            true => consumer_side::row_end(&w, l, (slot, row), &self.ticket, tries),
+            false => None,
+        }
+    }
+
+    /// The bytes at this place of the slot; none when they do not lie in it.
+    ///
+    /// # Safety
+    /// They must be those of a row that [`WatchedSlot::end`] has shown to be final.
+    pub(crate) unsafe fn row(&self, place: Range<usize>) -> Option<&[u8]> {
+        // SAFETY: final by this function's contract, and the slot cannot be posted again
+        // before `taken` is dropped.
+        unsafe { self.ring.row(self.taken.slot, place) }
+    }
+
+    /// Where the slot lies, and how many bytes it has.
+    pub(crate) fn memory(&self) -> (*const u8, usize) {
+        self.ring.slot_memory(self.taken.slot)
+    }
+}
+
 impl HeldSlot {
+    /// For who reads its rows apart from who holds it.
+    pub(crate) fn watch(&self) -> WatchedSlot {
+        WatchedSlot {
+            taken: self.taken.clone(),
+            ticket: self.ticket,
+            ring: self.ring.clone(),
+        }
+    }
+
     /// The bytes of the slot. Those of failed rows, and outside of rows, are
     /// whatever was there.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: `hold` saw every row of the ticket final, and the slot cannot
         // be posted again before `self`, which the slice borrows, is dropped.
-        unsafe { self.ring.slot_bytes(self.slot) }
+        unsafe { self.ring.slot_bytes(self.taken.slot) }
     }
 
     /// What of its ticket was destroyed, if anything was.
     pub(crate) fn damage(&self) -> Option<Damage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::damage(&w, l, self.slot, self.ticket)
+        consumer_side::damage(&w, l, self.taken.slot, self.ticket)
     }
 
     /// Nobody claims a row of the slot from here on, whatever is written to its words.
     pub(crate) fn retire(&self) {
-        consumer_side::retire(&self.ring.words(), self.ring.layout(), self.slot);
+        consumer_side::retire(&self.ring.words(), self.ring.layout(), self.taken.slot);
     }
 
     /// How a row ended, `tries` being the last attempt; none when it was destroyed. See
     /// [`consumer_side::row_end`].
     pub(crate) fn end(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::row_end(&w, l, (self.slot, row), &self.ticket, tries)
+        consumer_side::row_end(&w, l, (self.taken.slot, row), &self.ticket, tries)
     }
 
     pub(crate) fn fault(&self, row: u32) -> SampleFault {
-        self.ring.read_fault(self.slot, row)
+        self.ring.read_fault(self.taken.slot, row)
     }
 
     /// Where its bytes lie in a ring, and how many there are; none when it is a slot
     /// of another one.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for a device alone"))]
     pub(crate) fn place_in(&self, ring: &Arc<Ring>) -> Option<(usize, usize)> {
-        Arc::ptr_eq(&self.ring, ring).then(|| ring.layout().slot_data(self.slot))
+        Arc::ptr_eq(&self.ring, ring).then(|| ring.layout().slot_data(self.taken.slot))
     }
 
     pub(crate) fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// As [`HeldSlot::bytes`], to be written: for who holds the slot alone.
+    /// As [`HeldSlot::bytes`], to be written: for who holds the slot alone. Empty while it is
+    /// watched.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; slices of the slot borrow `self`, of which
-        // this is the only borrow.
-        unsafe { self.ring.slot_bytes_mut(self.slot) }
+        // Nobody else can begin to watch it: that borrows `self`.
+        if Arc::get_mut(&mut self.taken).is_none() {
+            return &mut [];
+        }
+        // SAFETY: as in `bytes`; slices of the slot borrow `self`, of which this is the only
+        // borrow, or one who watches it, of which there is none by the line above.
+        unsafe { self.ring.slot_bytes_mut(self.taken.slot) }
     }
 }
 
@@ -231,9 +310,9 @@ impl AsRef<[u8]> for HeldSlot {
     }
 }
 
-impl Drop for HeldSlot {
+impl Drop for Taken {
     fn drop(&mut self) {
-        if getpid() == self.returned.owner {
+        if self.is_over.load(Relaxed) && getpid() == self.returned.owner {
             self.returned.put(self.slot);
         }
     }
@@ -354,20 +433,20 @@ mod tests {
         let l = *s.ring().layout();
         let owned = RowWord::new(RowState::Open, 4, 1).pack();
         for scribbled in [0, u64::MAX, 9 << 56 | 1, owned] {
-            let before = scribble(&s, l.row(posted.slot, 1), scribbled);
+            let before = scribble(&s, l.row(posted.slot(), 1), scribbled);
             assert_eq!(s.damage(&posted), Some(Damage::Row(1)));
-            scribble(&s, l.row(posted.slot, 1), before);
+            scribble(&s, l.row(posted.slot(), 1), before);
         }
-        let at = attempt::word(&l, posted.slot, 2);
+        let at = attempt::word(&l, posted.slot(), 2);
         let before = scribble(&s, at, 3 << 32 | 1);
         assert_eq!(s.damage(&posted), Some(Damage::Row(2)));
         scribble(&s, at, before);
         use crate::pool::ring::layout::ticket_word::{BATCH, EPOCH, ROWS, SEQUENCE};
         for word in [SEQUENCE, EPOCH, BATCH, ROWS] {
             for other in [2, u64::MAX] {
-                let before = scribble(&s, l.ticket(posted.slot, word), other);
+                let before = scribble(&s, l.ticket(posted.slot(), word), other);
                 assert_eq!(s.damage(&posted), Some(Damage::Ticket), "{word}");
-                scribble(&s, l.ticket(posted.slot, word), before);
+                scribble(&s, l.ticket(posted.slot(), word), before);
             }
         }
         assert_eq!(s.damage(&posted), None);
@@ -397,7 +476,7 @@ mod tests {
             let mut draining = vec![posted];
             assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
             assert_eq!(s.damage_of_cancelled(&draining), None);
-            let at = s.ring().layout().row(draining[0].slot, 2);
+            let at = s.ring().layout().row(draining[0].slot(), 2);
             scribble(&s, at, scribbled);
             let found = s.damage_of_cancelled(&draining);
             assert_eq!(found.map(|(_, damage)| damage), Some(Damage::Row(2)));
@@ -428,7 +507,7 @@ mod tests {
         let posted = s.post(s.take_free().unwrap(), ticket(1, 1));
         fill_one(&s, 7, Outcome::Done);
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let row = l.row(posted.slot, 0);
+        let row = l.row(posted.slot(), 0);
         let held = s.hold(posted).unwrap();
         assert_eq!(held.damage(), None);
         held.retire();
@@ -436,7 +515,7 @@ mod tests {
         scribble(&s, row, RowWord::open(1).pack());
         assert_eq!(next(), Next::Again);
         let posted = s.post(s.take_free().unwrap(), ticket(2, 1));
-        let row = l.row(posted.slot, 0);
+        let row = l.row(posted.slot(), 0);
         s.drain(&mut vec![posted]);
         scribble(&s, row, RowWord::open(2).pack());
         assert_eq!(next(), Next::Again);
@@ -456,7 +535,7 @@ mod tests {
             let outcome = filled.map_or(Outcome::Failed, |_| Outcome::Done);
             worker_side::commit(&w, &l, 1, c, outcome).unwrap();
         }
-        let slot = posted.slot;
+        let slot = posted.slot();
         let held = s.hold(posted).unwrap();
         assert_eq!(held.end(0, 8), Some(Some(0)));
         assert_eq!(held.end(1, 8), Some(None));
@@ -495,6 +574,63 @@ mod tests {
         held.pop();
         assert!(s.wait_free(Duration::from_millis(5)));
         assert!(s.take_free().is_some());
+    }
+
+    #[test]
+    fn rows_of_a_watched_slot_are_seen_one_by_one_and_stay() {
+        let s = slots();
+        let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
+        let watched = s.watch(&posted);
+        let ends = |w: &WatchedSlot| [0, 1, 2].map(|row| w.end(row, 0));
+        assert_eq!(ends(&watched), [None; 3]);
+        fill_one(&s, 7, Outcome::Done);
+        fill_one(&s, 8, Outcome::Failed);
+        assert_eq!(ends(&watched), [Some(Some(0)), Some(None), None]);
+        // SAFETY: the first row is final.
+        let row = unsafe { watched.row(0..16) };
+        assert_eq!(row, Some([7; 16].as_slice()));
+        // SAFETY: no bytes at all.
+        assert_eq!(unsafe { watched.row(48..49) }, None);
+        // What is not of the protocol has not come.
+        let at = s.ring().layout().row(posted.slot(), 0);
+        let before = scribble(&s, at, RowWord::void(1).pack());
+        assert_eq!(watched.end(0, 0), None);
+        scribble(&s, at, before);
+        fill_one(&s, 9, Outcome::Done);
+        let mut held = s.hold(posted).unwrap();
+        assert!(held.bytes_mut().is_empty());
+        let _other = s.take_free().unwrap();
+        drop(held);
+        assert!(s.take_free().is_none());
+        drop(watched);
+        assert!(s.take_free().is_some());
+    }
+
+    #[test]
+    fn a_watched_slot_that_is_cancelled_is_free_when_workers_and_watchers_are_over() {
+        for watcher_is_last in [false, true] {
+            let s = slots();
+            let posted = s.post(s.take_free().unwrap(), ticket(1, 2));
+            let _other = s.take_free().unwrap();
+            let mut watched = Some(s.watch(&posted));
+            let (w, l) = (s.ring().words(), s.ring().layout());
+            let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+                panic!("nothing to fill");
+            };
+            let mut draining = vec![posted];
+            s.drain(&mut draining);
+            assert_eq!(draining.len(), 1);
+            if !watcher_is_last {
+                watched = None;
+                assert!(s.take_free().is_none());
+            }
+            worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
+            s.drain(&mut draining);
+            assert!(draining.is_empty());
+            assert_eq!(s.take_free().is_none(), watcher_is_last);
+            drop(watched);
+            assert_eq!(s.take_free().is_some(), watcher_is_last);
+        }
     }
 
     #[test]
