@@ -3,8 +3,8 @@
 //!
 //! In the consumer. Pure: places alone.
 
+use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::launch::KernelRow;
 use crate::error::Error;
@@ -59,14 +59,34 @@ impl Frame {
     }
 }
 
-/// Bytes that stay, unwritten, as long as this lives: a slot of the ring.
-pub(crate) type Bytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// A batch whose rows come one by one: what of them is for engines. Where it lies stays, and of
+/// rows that have come nothing is written, as long as this lives.
+pub(crate) trait Files: fmt::Debug + Send + Sync {
+    /// How many rows it has.
+    fn rows(&self) -> u32;
+    /// What a row is, once it has come. It stays that.
+    fn look(&self, row: u32) -> Look;
+    /// The plain form of a picture that `look` has shown.
+    fn file(&self, picture: &Picture) -> &[u8];
+    /// Where all rows lie: the address, and how many bytes.
+    fn memory(&self) -> (*const u8, usize);
+}
+
+/// What is seen of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Look {
+    /// Somebody is at it, or nobody yet.
+    NotYet,
+    /// None that engines make.
+    NoPicture,
+    Picture(Picture),
+}
 
 /// A picture of a batch, for engines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Picture {
-    /// Which row it makes. Pictures of a batch are in the order of their rows.
-    pub(crate) row: usize,
+    /// Which row it makes.
+    pub(crate) row: u32,
     /// Where its plain form begins in the batch's bytes, and how long it is.
     pub(crate) at: usize,
     pub(crate) len: usize,
@@ -84,8 +104,17 @@ impl Picture {
     }
 }
 
-/// Which pictures of a batch no engine decodes, and why.
-pub(crate) type Culprits = Vec<(usize, Error)>;
+/// Which rows no engine makes, and why.
+pub(crate) type Culprits = Vec<(u32, Error)>;
+
+/// What engines have done of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// The rows that were pictures, in their order.
+    pub(crate) rows: Vec<u32>,
+    /// Those of them that no engine decodes, in their order.
+    pub(crate) culprits: Culprits,
+}
 
 #[cfg(test)]
 mod tests {

@@ -62,6 +62,8 @@ pub(crate) const LANES: usize = 2;
 /// Pictures of a submission at most. An H100 gave 22,400 images/s for two lanes of 64, 22,000
 /// for two of 32, and 21,300 for one of 64.
 pub(crate) const SUBMISSION: usize = 64;
+/// Pictures that are worth a submission, while more come.
+pub(crate) const ENOUGH: usize = 32;
 /// Most bytes that nvJPEG's hardware backend takes for a lane, whatever its pictures, and for
 /// each pixel of the largest.
 const LANE: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::device::choice::Upload;
 use crate::device::figures::{DeviceTimes, EngineTimes};
 use crate::device::found::{DeviceReport, EngineInfo};
-use crate::device::frames::{Bytes, Culprits, Picture};
+use crate::device::frames::{Files, Made};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::scene_launch::PixelPlace;
@@ -77,6 +77,10 @@ impl CropStage {
         match *self {}
     }
 
+    pub(crate) fn reserve(&self, _: usize, _: &KernelEmission) -> Result<Target> {
+        match *self {}
+    }
+
     pub(crate) fn begin(
         &mut self,
         _: impl Into<Arc<HeldSlot>>,
@@ -84,7 +88,8 @@ impl CropStage {
         _: RowPlaces,
         _: &KernelEmission,
         _: Upload,
-    ) -> Result<Target> {
+        _: Target,
+    ) -> Result<()> {
         match *self {}
     }
 
@@ -93,7 +98,7 @@ impl CropStage {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Target {}
 
 #[derive(Debug)]
@@ -122,17 +127,20 @@ impl EngineThread {
         match *self {}
     }
 
-    pub(crate) fn submit(
+    pub(crate) fn open(
         &mut self,
-        _: Bytes,
+        _: Arc<dyn Files>,
         _: Target,
-        _: Vec<Picture>,
         _: (RowPlaces, KernelEmission, usize),
     ) -> Result<()> {
         match *self {}
     }
 
-    pub(crate) fn next_done(&mut self, _: Duration) -> Result<Option<Culprits>> {
+    pub(crate) fn forget(&mut self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn next_done(&mut self, _: Duration) -> Result<Option<Made>> {
         match *self {}
     }
 }

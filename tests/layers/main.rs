@@ -150,6 +150,7 @@ const UNSAFE: &[&str] = &[
     "src/sys/socket.rs",
     "src/sys/stderr.rs",
     "src/jobs/bare/maps.rs",
+    "src/jobs/images/files.rs",
     "src/jobs/input.rs",
     "src/pool/worker/process.rs",
     "src/pixels/resample/avx2.rs",

@@ -32,7 +32,7 @@ const PARTS: usize = 2;
 pub(crate) struct CropStage {
     // First: its drop waits for all that is under way.
     lane: Lane,
-    kernel: Kernel,
+    kernel: Arc<Kernel>,
     shape: CropShape,
     /// Of pixels that are copied.
     copies: Stream,
@@ -50,14 +50,14 @@ pub(crate) struct CropStage {
     spare: Vec<HostBuffer>,
 }
 
-/// Where rows go that another launch makes.
-#[derive(Debug)]
+/// Where the rows of a batch go, whoever makes them, and what makes them. It is not written
+/// before [`Output::after_all`].
+#[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(super) output: Arc<Output>,
-    /// Before this the memory must not be written. None when no row is made elsewhere.
-    pub(super) free: Option<Arc<Event>>,
-    /// The slot stays pinned as long as this is held.
-    pub(super) pinned: Arc<PinnedRing>,
+    pub(super) kernel: Arc<Kernel>,
+    /// Slots stay pinned as long as this is held.
+    pub(super) _pinned: Arc<PinnedRing>,
 }
 
 impl CropStage {
@@ -71,7 +71,7 @@ impl CropStage {
         let descriptors = || DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors");
         Ok(Self {
             spare: spare.collect::<Result<_>>()?,
-            kernel: Kernel::load(context)?,
+            kernel: Arc::new(Kernel::load(context)?),
             copies: Stream::new(context)?,
             readers: Default::default(),
             parted: (0, 0),
@@ -101,11 +101,26 @@ impl CropStage {
         emission: &KernelEmission,
         read: Upload,
     ) -> Result<DeviceRows> {
-        self.begin(slot, rows, places, emission, read)?;
+        let target = self.reserve(rows.len(), emission)?;
+        self.begin(slot, rows, places, emission, read, target)?;
         self.finish()
     }
 
-    /// The oldest batch that was begun, once engines have made their rows of it.
+    /// Memory for a batch of so many rows.
+    ///
+    /// # Errors
+    /// `SlotsHeld` when every batch of the stage is held.
+    pub(crate) fn reserve(&self, rows: usize, emission: &KernelEmission) -> Result<Target> {
+        let bytes = rows * emission.elements() * self.shape.dtype.size();
+        Ok(Target {
+            output: Arc::new(self.lane.output(bytes)?),
+            kernel: self.kernel.clone(),
+            _pinned: self.lane.ring.clone(),
+        })
+    }
+
+    /// The oldest batch that was begun, once engines have made their rows of it and let its
+    /// target go.
     ///
     /// # Errors
     /// As [`Lane::finish`].
@@ -113,8 +128,7 @@ impl CropStage {
         self.lane.finish()
     }
 
-    /// As [`CropStage::submit`], of the rows that are not made [`ELSEWHERE`]: where the
-    /// others go.
+    /// As [`CropStage::submit`], of the rows that are not made [`ELSEWHERE`].
     pub(crate) fn begin(
         &mut self,
         slot: impl Into<Arc<HeldSlot>>,
@@ -122,7 +136,8 @@ impl CropStage {
         places: RowPlaces,
         emission: &KernelEmission,
         read: Upload,
-    ) -> Result<Target> {
+        target: Target,
+    ) -> Result<()> {
         let slot = slot.into();
         self.reap()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
@@ -133,15 +148,12 @@ impl CropStage {
             });
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
-        let output = Arc::new(self.lane.output(bytes)?);
-        let target = Target {
-            output: output.clone(),
-            free: match rows.iter().any(|row| row.flags & ELSEWHERE != 0) {
-                true => Some(Arc::new(self.lane.stream.record()?)),
-                false => None,
-            },
-            pinned: self.lane.ring.clone(),
-        };
+        let output = target.output;
+        if output.buffer().is_none_or(|buffer| bytes > buffer.len()) {
+            return Err(Error::Device {
+                what: format!("a batch of {bytes} bytes is not what its memory is for"),
+            });
+        }
         // As many as slots, and whatever is under way has one of those.
         let mut written = self.spare.pop().ok_or_else(|| Error::Device {
             what: "more batches under way than the ring has slots".into(),
@@ -274,8 +286,7 @@ impl CropStage {
                 work.in_place_bytes = pixel_bytes(rows);
             }
             Ok(work)
-        })?;
-        Ok(target)
+        })
     }
 
     /// Drops the slots that the device has read. Does not wait.

@@ -8,67 +8,43 @@ use std::sync::Arc;
 
 use super::bounds::check_frame;
 use super::context::{Context, Event, Stream};
+use super::crop_stage::Target;
 use super::engines::{Coded, Engines, Failure, decode_all};
-use super::kernel::{Kernel, Places};
+use super::kernel::Places;
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
-use super::outputs::Output;
-use super::pinned::PinnedRing;
-use crate::device::frames::{Bytes, Culprits, Frame, Picture};
+use crate::device::frames::{Culprits, Files, Frame, Picture};
 use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
 use crate::device::shape::{EngineShape, RowPlaces, SUBMISSION};
 use crate::error::{Error, Result};
 
-/// A batch for engines. Nothing else may write its files, nor its rows of the output.
+/// A batch for engines. Nothing else may write its files, nor its rows of the target.
+#[derive(Debug)]
 pub(super) struct Job {
-    pub(super) slot: Bytes,
-    /// Keeps the slot pinned.
-    pub(super) _pinned: Arc<PinnedRing>,
-    pub(super) pictures: Vec<Picture>,
+    pub(super) files: Arc<dyn Files>,
     pub(super) places: RowPlaces,
     pub(super) emission: KernelEmission,
-    pub(super) output: Arc<Output>,
-    /// Bytes of a row of the output.
+    pub(super) target: Target,
+    /// Bytes of a row of the target.
     pub(super) row_bytes: usize,
-    /// Before this the output must not be written.
-    pub(super) free: Option<Arc<Event>>,
 }
 
-impl std::fmt::Debug for Job {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} pictures", self.pictures.len())
-    }
-}
-
-/// Pictures of a job that are in one submission: those from the first on.
+/// Pictures of a job that are in one submission, in the order of their rows, and which of them
+/// are none.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) job: Arc<Job>,
-    pub(super) first: usize,
-    pub(super) count: usize,
+    pub(super) pictures: Vec<Picture>,
+    pub(super) culprits: Culprits,
 }
 
 impl Part {
-    fn pictures(&self) -> &[Picture] {
-        // Made by `Lane::take`, inside of the job.
-        &self.job.pictures[self.first..self.first + self.count]
-    }
-
     /// Rows of the batch that a launch covers: from that of the first picture to that of the
     /// last.
     fn rows(&self) -> (usize, usize) {
-        let pictures = self.pictures();
-        let first = pictures.first().map_or(0, |p| p.row);
-        let last = pictures.last().map_or(first, |p| p.row);
+        let first = self.pictures.first().map_or(0, |p| p.row as usize);
+        let last = self.pictures.last().map_or(first, |p| p.row as usize);
         (first, last + 1 - first)
     }
-}
-
-/// What a submission has of a job, once the device has done it.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub(super) part: Part,
-    /// Of the job's pictures.
-    pub(super) culprits: Culprits,
 }
 
 #[derive(Debug)]
@@ -81,7 +57,7 @@ pub(super) struct Lane {
     descriptors: DeviceBuffer,
     written: HostBuffer,
     /// Behind the submission that is under way.
-    under_way: Option<(Vec<Made>, Event)>,
+    under_way: Option<(Vec<Part>, Event)>,
 }
 
 /// Room of a lane that the parts of a submission have taken.
@@ -112,31 +88,30 @@ impl Lane {
     }
 
     /// What was made, if the device has done it: all the lane has is free again then.
-    pub(super) fn done(&mut self) -> Result<Option<Vec<Made>>> {
+    pub(super) fn done(&mut self) -> Result<Option<Vec<Part>>> {
         match &self.under_way {
-            Some((_, over)) if over.is_over()? => Ok(self.under_way.take().map(|(made, _)| made)),
+            Some((_, over)) if over.is_over()? => Ok(self.under_way.take().map(|(parts, _)| parts)),
             _ => Ok(None),
         }
     }
 
     /// As [`Lane::done`], once it is.
-    pub(super) fn wait(&mut self) -> Result<Option<Vec<Made>>> {
+    pub(super) fn wait(&mut self) -> Result<Option<Vec<Part>>> {
         if let Some((_, over)) = &self.under_way {
             over.wait()?;
         }
         self.done()
     }
 
-    /// The next part of a job, from picture `first` on, as far as a submission has room;
-    /// none when it has none.
-    fn take(&self, taken: &mut Taken, job: &Arc<Job>, first: usize) -> Option<Part> {
-        let pictures = job.pictures.get(first..)?;
+    /// A part of a job's pictures, the first ones, as far as a submission has room; none when
+    /// it has none.
+    fn take(&self, taken: &mut Taken, job: &Arc<Job>, pictures: &[Picture]) -> Option<Part> {
         let begin = pictures.first()?.row;
         let mut count = 0;
         let mut rows = 0;
         for picture in pictures {
             let frames = taken.frames + Frame::bytes(picture.size);
-            let covered = picture.row + 1 - begin;
+            let covered = (picture.row + 1 - begin) as usize;
             let fits = taken.pictures + count < SUBMISSION
                 && frames <= self.frames.len()
                 && (taken.rows + covered) * size_of::<KernelRow>() <= self.descriptors.len()
@@ -153,28 +128,28 @@ impl Lane {
         taken.tables += rows * job.places.tables;
         (count > 0).then(|| Part {
             job: job.clone(),
-            first,
-            count,
+            pictures: pictures[..count].to_vec(),
+            culprits: Vec::new(),
         })
     }
 
-    /// Puts what it has room for of these jobs, each from a picture on, into the stream; in
-    /// their order. The lane must be idle.
+    /// Puts what it has room for of these jobs' pictures into the stream: the first ones, in
+    /// their order, and how many. Those of a job are in the order of their rows. The lane must
+    /// be idle.
     ///
     /// # Errors
     /// The engines, or the device, fail; a picture that no submission has room for.
     pub(super) fn submit<'a>(
         &mut self,
         engines: &mut Engines,
-        kernel: &Kernel,
-        jobs: impl Iterator<Item = (&'a Arc<Job>, usize)>,
+        jobs: impl Iterator<Item = (&'a Arc<Job>, &'a [Picture])>,
     ) -> Result<usize> {
         let (mut taken, mut parts) = (Taken::default(), Vec::new());
-        for (job, first) in jobs {
-            let Some(part) = self.take(&mut taken, job, first) else {
+        for (job, pictures) in jobs {
+            let Some(part) = self.take(&mut taken, job, pictures) else {
                 break;
             };
-            let whole = first + part.count == job.pictures.len();
+            let whole = part.pictures.len() == pictures.len();
             parts.push(part);
             if !whole {
                 break;
@@ -185,52 +160,44 @@ impl Lane {
                 what: "a picture for engines that is larger than all their memory".into(),
             });
         }
-        let made = self.put(engines, kernel, parts);
-        if made.is_err() {
+        // Held until the stream is drained, should it fail.
+        let put = self.put(engines, &mut parts);
+        if put.is_err() {
             // What was put in may be under way yet.
             self.stream.drain();
         }
-        let (made, over) = made?;
-        self.under_way = Some((made, over));
+        self.under_way = Some((parts, put?));
         Ok(taken.pictures)
     }
 
-    fn put(
-        &mut self,
-        engines: &mut Engines,
-        kernel: &Kernel,
-        parts: Vec<Part>,
-    ) -> Result<(Vec<Made>, Event)> {
-        let (frames, culprits) = self.decode(engines, &parts)?;
-        let mut made: Vec<Made> = (parts.into_iter())
-            .map(|part| Made {
-                part,
-                culprits: Vec::new(),
-            })
-            .collect();
+    fn put(&mut self, engines: &mut Engines, parts: &mut [Part]) -> Result<Event> {
+        let (frames, culprits) = self.decode(engines, parts)?;
         let mut begin = 0;
         let mut culprits = culprits.into_iter().peekable();
-        for made in &mut made {
-            let end = begin + made.part.count;
+        for part in &mut *parts {
+            let end = begin + part.pictures.len();
             while let Some((at, why)) = culprits.next_if(|(at, _)| *at < end) {
-                made.culprits.push((made.part.first + at - begin, why));
+                part.culprits.push((part.pictures[at - begin].row, why));
             }
             begin = end;
         }
-        self.launch(kernel, &made, &frames)?;
-        Ok((made, self.stream.record()?))
+        self.launch(parts, &frames)?;
+        self.stream.record()
     }
 
-    /// Decodes the pictures of a submission: their frames, and which are none.
-    fn decode(&self, engines: &mut Engines, parts: &[Part]) -> Result<(Vec<Frame>, Culprits)> {
+    /// Decodes the pictures of a submission: their frames, and the numbers of those that are
+    /// none.
+    fn decode(
+        &self,
+        engines: &mut Engines,
+        parts: &[Part],
+    ) -> Result<(Vec<Frame>, Vec<(usize, Error)>)> {
         let mut at = 0;
         let mut coded = Vec::with_capacity(SUBMISSION);
         for part in parts {
-            let bytes = (*part.job.slot).as_ref();
-            for picture in part.pictures() {
+            for picture in &part.pictures {
                 coded.push(Coded {
-                    // Inside by `EngineThread::submit`.
-                    bytes: &bytes[picture.bytes()],
+                    bytes: part.job.files.file(picture),
                     size: picture.size,
                     frame: Frame::new(at, picture.size.0),
                 });
@@ -253,17 +220,17 @@ impl Lane {
     }
 
     /// Makes rows of the frames. `frames`: those of all pictures of the submission.
-    fn launch(&mut self, kernel: &Kernel, made: &[Made], frames: &[Frame]) -> Result<()> {
+    fn launch(&mut self, parts: &[Part], frames: &[Frame]) -> Result<()> {
         let mut rows = Vec::new();
         let mut tables = 0;
         let mut frames = frames.iter();
-        for made in made {
-            let (part, job) = (&made.part, &made.part.job);
+        for part in parts {
+            let job = &part.job;
             let (first, count) = part.rows();
             let begin = rows.len();
             rows.resize(begin + count, elsewhere());
-            for (n, picture) in (part.first..).zip(part.pictures()) {
-                let (Some(frame), row) = (frames.next(), picture.row) else {
+            for picture in &part.pictures {
+                let (Some(frame), row) = (frames.next(), picture.row as usize) else {
                     continue;
                 };
                 let [left, top] = picture.corner;
@@ -271,7 +238,10 @@ impl Lane {
                 let made_row = picture.kernel.of_lines(pixels, frame.stride());
                 check_frame(&made_row, row, &job.emission, job.places, self.frames.len())?;
                 let within = made_row.tables - (row * job.places.capacity) as u64;
-                let masked = made.culprits.iter().any(|(culprit, _)| *culprit == n);
+                let masked = part
+                    .culprits
+                    .iter()
+                    .any(|(culprit, _)| *culprit == picture.row);
                 rows[begin + row - first] = KernelRow {
                     tables: (tables + (row - first) * job.places.tables) as u64 + within,
                     flags: made_row.flags | if masked { MASKED } else { 0 },
@@ -293,12 +263,12 @@ impl Lane {
             self.stream.upload(&self.descriptors, from, bytes.len())?;
         }
         let (mut begin, mut at) = (0, 0);
-        for made in made {
-            let (first, count) = made.part.rows();
+        for part in parts {
+            let (first, count) = part.rows();
             let here = &rows[begin..begin + count];
-            self.launch_part(kernel, &made.part.job, (first, begin, at), here)?;
+            self.launch_part(&part.job, (first, begin, at), here)?;
             begin += count;
-            at += count * made.part.job.places.tables;
+            at += count * part.job.places.tables;
         }
         Ok(())
     }
@@ -307,18 +277,18 @@ impl Lane {
     /// `begin`, and their tables go to byte `at`.
     fn launch_part(
         &self,
-        kernel: &Kernel,
         job: &Job,
         (first, begin, at): (usize, usize, usize),
         rows: &[KernelRow],
     ) -> Result<()> {
-        let (places, slot) = (job.places, (*job.slot).as_ref());
+        let places = job.places;
+        let (slot, slot_bytes) = job.files.memory();
         let end = (first + rows.len()) * places.capacity;
-        let out = job.output.buffer().ok_or_else(|| Error::Device {
+        let out = job.target.output.buffer().ok_or_else(|| Error::Device {
             what: "a batch's memory was given away twice".into(),
         })?;
         let out_end = (first + rows.len()) * job.row_bytes;
-        if end > slot.len() || out_end > out.len() {
+        if end > slot_bytes || out_end > out.len() {
             return Err(Error::Device {
                 what: format!("rows up to {} are none of the batch", first + rows.len()),
             });
@@ -329,14 +299,15 @@ impl Lane {
             count: rows.len(),
         };
         let to = (&self.tables, at);
-        // SAFETY: the rows lie in the slot by the check, which the job keeps pinned and holds,
-        // unwritten, until the event behind this; the tables are the lane's.
+        // SAFETY: the rows lie in the slot by the check, which the job keeps pinned and holds
+        // until the event behind this; those of pictures are not written (`Files`), and of
+        // others, which may be, the copy is not read; the tables are the lane's.
         unsafe {
             let (stream, pitch) = (&self.stream, places.tables);
-            stream.upload_rows(to, pitch, slot.as_ptr(), places.capacity, lines)?;
+            stream.upload_rows(to, pitch, slot, places.capacity, lines)?;
         }
-        if let Some(free) = &job.free {
-            self.stream.wait_for(free)?;
+        for event in job.target.output.after_all() {
+            self.stream.wait_for(event)?;
         }
         let at = Places {
             tables: self.tables.address(),
@@ -354,10 +325,11 @@ impl Lane {
             // SAFETY: `check_frame` has seen that tables lie in the row's part, and pixels in the
             // memory of frames, which are the lane's (a table that was changed behind the checks
             // leads to other pixels of it, no further); the output is held by the job, large
-            // enough by the check, its other rows are left alone, and what was in the stream
-            // of the batch before is waited for (`free`); a second pass comes behind the first.
+            // enough by the check, its other rows are left alone, and who had that memory
+            // before is waited for (`after_all`); a second pass comes behind the first.
             unsafe {
-                kernel.launch(&self.stream, at, rows.len() as u32, job.emission, *pass)?;
+                let (kernel, count) = (&job.target.kernel, rows.len() as u32);
+                kernel.launch(&self.stream, at, count, job.emission, *pass)?;
             }
         }
         Ok(())

@@ -13,15 +13,16 @@ use crate::device::cuda::context::{Context, Stream};
 use crate::device::cuda::crop_stage::Target;
 use crate::device::cuda::engine_thread::EngineThread;
 use crate::device::cuda::engines::{Coded, Engines, Failure};
+use crate::device::cuda::kernel::Kernel;
 use crate::device::cuda::memory::DeviceBuffer;
 use crate::device::cuda::nvjpeg::Library;
-use crate::device::cuda::outputs::Outputs;
+use crate::device::cuda::outputs::{Output, Outputs};
 use crate::device::cuda::pinned::PinnedRing;
-use crate::device::cuda::scene::Scene;
+use crate::device::cuda::scene::{Coming, Scene};
 use crate::device::cuda::standin::{Log, with_nvjpeg};
 use crate::device::frames::{Frame, Picture};
 use crate::device::launch::{KernelEmission, KernelRow};
-use crate::device::shape::{EngineShape, RowPlaces, SUBMISSION};
+use crate::device::shape::{ENOUGH, EngineShape, RowPlaces, SUBMISSION};
 use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
 
 const NAME: &str = "device::cuda::engine_tests";
@@ -57,8 +58,8 @@ fn run(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
 
 /// Engines that can decode.
 fn open(context: &Arc<Context>) -> crate::error::Result<Engines> {
-    let mut engines = Engines::find(context)?;
-    engines.take_memory(LARGEST)?;
+    let mut engines = Engines::find(context, LARGEST)?;
+    engines.take_memory()?;
     Ok(engines)
 }
 
@@ -162,7 +163,7 @@ impl Batch {
             let at = begin + PLACES.tables;
             slot[at..at + bytes.len()].copy_from_slice(bytes);
             pictures.push(Picture {
-                row,
+                row: row as u32,
                 at,
                 len: bytes.len(),
                 size: *size,
@@ -206,37 +207,49 @@ struct Running {
     pinned: Arc<PinnedRing>,
     scene: Scene,
     outputs: Outputs,
+    kernel: Arc<Kernel>,
     stream: Stream,
 }
 
 impl Running {
-    fn start(limit: Duration) -> Self {
-        let mut thread = EngineThread::start(0, SHAPE, limit).unwrap();
+    fn start() -> Self {
+        let mut thread = EngineThread::start(0, SHAPE, LONG).unwrap();
         let context = thread.context().unwrap();
         let scene = Scene::new(8, ROWS as u32, ROWS * PLACES.capacity);
         Self {
             pinned: Arc::new(PinnedRing::new(&context, scene.ring()).unwrap()),
             scene,
             outputs: Outputs::new(&context, 8, ROWS * ROW).unwrap(),
+            kernel: Arc::new(Kernel::load(&context).unwrap()),
             stream: Stream::new(&context).unwrap(),
             thread,
         }
     }
 
     fn opened(limit: Duration) -> Self {
-        let mut running = Self::start(limit);
+        let mut running = Self::start();
         assert_eq!(running.thread.found().unwrap().engines, 7);
         running.thread.opened().unwrap();
+        running.thread.set_limit(limit);
         running
     }
 
-    /// Hands a batch over: where its rows will be.
-    fn submit(&mut self, batch: &Batch) -> crate::error::Result<Arc<super::outputs::Output>> {
-        let output = Arc::new(self.outputs.take().unwrap());
+    /// Hands a batch over whose rows have come: where they will be.
+    fn submit(&mut self, batch: &Batch) -> crate::error::Result<Arc<Output>> {
+        let (output, files) = self.open(batch)?;
+        files.come(ROWS as u32);
+        Ok(output)
+    }
+
+    /// Hands a batch over: where its rows will be, and what lets them come.
+    fn open(&mut self, batch: &Batch) -> crate::error::Result<(Arc<Output>, Arc<Coming>)> {
+        let mut output = self.outputs.take().unwrap();
+        output.not_before(Arc::new(self.stream.record().unwrap()));
+        let output = Arc::new(output);
         let target = Target {
             output: output.clone(),
-            free: Some(Arc::new(self.stream.record().unwrap())),
-            pinned: self.pinned.clone(),
+            kernel: self.kernel.clone(),
+            _pinned: self.pinned.clone(),
         };
         let emission = Emission {
             zeros: 0,
@@ -248,20 +261,20 @@ impl Running {
             order: ColorOrder::Rgb,
         };
         let laid = (PLACES, KernelEmission::new(&emission, (4, 8)), ROW);
-        let slot = Arc::new(self.scene.held(&batch.slot));
-        self.thread
-            .submit(slot, target, batch.pictures.clone(), laid)?;
-        Ok(output)
+        let slot = self.scene.held(&batch.slot);
+        let files = Arc::new(Coming::none(slot, ROWS as u32, batch.pictures.clone()));
+        self.thread.open(files.clone(), target, laid)?;
+        Ok((output, files))
     }
 
-    /// Which pictures of the next batch are none.
-    fn done(&mut self) -> crate::error::Result<Vec<usize>> {
-        let culprits = self.thread.next_done(LONG)?.expect("a batch within 20 s");
-        Ok(culprits.into_iter().map(|(at, _)| at).collect())
+    /// Which rows of the next batch are none.
+    fn done(&mut self) -> crate::error::Result<Vec<u32>> {
+        let made = self.thread.next_done(LONG)?.expect("a batch within 20 s");
+        Ok(made.culprits.into_iter().map(|(row, _)| row).collect())
     }
 
     /// The rows of a batch that is done: nobody else has its memory.
-    fn rows(&self, output: Arc<super::outputs::Output>) -> Vec<u8> {
+    fn rows(&self, output: Arc<Output>) -> Vec<u8> {
         let output = Arc::try_unwrap(output).unwrap();
         let mut bytes = vec![0; ROWS * ROW];
         let buffer = output.buffer().unwrap();
@@ -454,7 +467,7 @@ fn a_device_without_engines_says_so() {
         "a_device_without_engines_says_so",
         &[("STANDIN_NVJPEG_ENGINES", "0")],
         || {
-            let mut running = Running::start(LONG);
+            let mut running = Running::start();
             let why = running.thread.found().unwrap_err().to_string();
             assert!(why.contains("no JPEG engines: decode on cpu"), "{why}");
         },
@@ -495,7 +508,7 @@ fn a_batch_that_is_read_is_waited_for_without_end() {
 fn batches_are_reported_in_order_with_their_own_culprits() {
     let log = run(
         "batches_are_reported_in_order_with_their_own_culprits",
-        &[("STANDIN_NVJPEG_SLOW", "100")],
+        &[("STANDIN_NVJPEG_SLOW", "300")],
         || {
             let mut running = Running::opened(LONG);
             let text: InRow = Some(((64, 64), b"no JPEG, only text".to_vec()));
@@ -514,12 +527,12 @@ fn batches_are_reported_in_order_with_their_own_culprits() {
                 .collect();
             for ((batch, set), output) in batches.iter().zip(&sets).zip(outputs) {
                 let bad = running.done().unwrap();
-                let is_bad = |i: &usize| set[batch.pictures[*i].row] == text;
-                let due: Vec<usize> = (0..batch.pictures.len()).filter(is_bad).collect();
+                let is_bad = |row: &u32| set[*row as usize] == text;
+                let due: Vec<u32> = (0..set.len() as u32).filter(is_bad).collect();
                 assert_eq!(bad, due);
                 let rows = running.rows(output);
                 for (n, file) in set.iter().enumerate() {
-                    let due = match batch.pictures.iter().position(|p| p.row == n) {
+                    let due = match batch.pictures.iter().position(|p| p.row == n as u32) {
                         Some(_) if file == &text => vec![0; ROW],
                         Some(i) => batch.row(i),
                         // Another's row.
@@ -572,7 +585,8 @@ fn large_batches_take_several_submissions_in_turns() {
                     assert!(running.done().unwrap().is_empty());
                     let rows = running.rows(output);
                     for (i, picture) in batch.pictures.iter().enumerate() {
-                        assert_eq!(row(&rows, picture.row), batch.row(i), "picture {i}");
+                        let made = row(&rows, picture.row as usize);
+                        assert_eq!(made, batch.row(i), "picture {i}");
                     }
                 }
             }
@@ -587,35 +601,116 @@ fn large_batches_take_several_submissions_in_turns() {
     log.is_balanced();
 }
 
+/// Submissions that were made until rows of a batch stand still.
+fn settled(running: &Running) -> u64 {
+    let mut before = u64::MAX;
+    loop {
+        let now = running.thread.times().submissions;
+        if now == before {
+            return now;
+        }
+        before = now;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn files_are_decoded_as_they_come() {
+    let log = run("files_are_decoded_as_they_come", &[], || {
+        let mut running = Running::opened(LONG);
+        let batch = Batch::of(&[(64, 64); ROWS]);
+        let (first, files) = running.open(&batch).unwrap();
+        let (second, others) = running.open(&batch).unwrap();
+        assert_eq!(settled(&running), 0);
+        // Too few to begin with, and enough.
+        files.come(ENOUGH as u32 - 1);
+        assert_eq!(settled(&running), 0);
+        files.come(ENOUGH as u32);
+        assert_eq!(settled(&running), 1);
+        // Of both together.
+        files.come(ENOUGH as u32 + 1);
+        others.come(ENOUGH as u32 - 1);
+        assert_eq!(settled(&running), 2);
+        assert_eq!(running.thread.times().pictures, 2 * ENOUGH as u64);
+        assert!(running.thread.next_done(Duration::ZERO).unwrap().is_none());
+        // The second is whole first, and told second.
+        others.come(ROWS as u32);
+        settled(&running);
+        assert_eq!(running.thread.times().pictures, (ENOUGH + 1 + ROWS) as u64);
+        assert!(running.thread.next_done(Duration::ZERO).unwrap().is_none());
+        files.come(ROWS as u32);
+        for output in [first, second] {
+            let made = running.thread.next_done(LONG).unwrap().unwrap();
+            assert_eq!(made.rows, (0..ROWS as u32).collect::<Vec<_>>());
+            assert!(made.culprits.is_empty());
+            let rows = running.rows(output);
+            for n in 0..ROWS {
+                assert_eq!(row(&rows, n), batch.row(n), "row {n}");
+            }
+        }
+    });
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
+#[test]
+fn batches_that_are_let_go_are_not_told_and_leave_what_they_have() {
+    let log = run(
+        "batches_that_are_let_go_are_not_told_and_leave_what_they_have",
+        &[("STANDIN_NVJPEG_SLOW", "50")],
+        || {
+            let mut running = Running::opened(LONG);
+            let batch = Batch::of(&[(64, 64); ROWS]);
+            for _ in 0..3 {
+                let whole = running.submit(&batch).unwrap();
+                let (half, files) = running.open(&batch).unwrap();
+                files.come(ROWS as u32 / 2);
+                running.thread.forget().unwrap();
+                for output in [whole, half] {
+                    assert!(Arc::try_unwrap(output).is_ok());
+                }
+                assert_eq!(Arc::strong_count(&files), 1);
+            }
+            let output = running.submit(&batch).unwrap();
+            assert!(running.done().unwrap().is_empty());
+            assert_eq!(row(&running.rows(output), 7), batch.row(7));
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+    }
+}
+
 #[test]
 fn what_lies_outside_of_its_slot_or_batch_is_refused() {
     run(
         "what_lies_outside_of_its_slot_or_batch_is_refused",
         &[],
         || {
-            let mut running = Running::opened(LONG);
-            let usual = || Batch::of(&[(64, 64); 3]);
             type Change = fn(&mut Batch);
-            let changes: [Change; 5] = [
-                |b| b.pictures[1].len = 0,
-                |b| b.pictures[2].at = ROWS * PLACES.capacity,
-                |b| b.pictures[2].len = usize::MAX,
-                |b| b.pictures[1].row = 0,
-                |b| b.pictures[2].row = ROWS,
+            let changes: [(Change, &str); 4] = [
+                (|b| b.pictures[1].len = 0, "outside of its slot"),
+                (
+                    |b| b.pictures[2].at = ROWS * PLACES.capacity,
+                    "outside of its slot",
+                ),
+                (|b| b.pictures[2].len = usize::MAX, "outside of its slot"),
+                (
+                    |b| b.pictures[1].kernel.height = u32::MAX,
+                    "names what is not its own",
+                ),
             ];
-            for change in changes {
-                let mut batch = usual();
+            for (change, word) in changes {
+                let mut running = Running::opened(LONG);
+                let mut batch = Batch::of(&[(64, 64); 3]);
                 change(&mut batch);
-                let why = running.submit(&batch).unwrap_err().to_string();
-                assert!(why.contains("3 pictures for engines"), "{why}");
+                let output = running.submit(&batch).unwrap();
+                let why = running.done().unwrap_err().to_string();
+                assert!(why.contains(word), "{why}");
+                assert_eq!(running.done().unwrap_err().to_string(), why);
+                drop(output);
             }
-            // What only the thread sees ends it.
-            let mut batch = usual();
-            batch.pictures[1].kernel.height = u32::MAX;
-            let output = running.submit(&batch).unwrap();
-            let why = running.done().unwrap_err().to_string();
-            assert!(why.contains("names what is not its own"), "{why}");
-            drop(output);
         },
     );
 }
@@ -706,14 +801,18 @@ fn a_thread_ends_behind_what_it_works_on() {
         "a_thread_ends_behind_what_it_works_on",
         &[("STANDIN_NVJPEG_SLOW", "200")],
         || {
-            let mut running = Running::start(LONG);
-            let batch = Batch::of(&[(64, 64)]);
-            // Before the engines are open, too.
-            let output = running.submit(&batch).unwrap();
+            let mut running = Running::start();
+            // Before the engines are open, too; and one that is never whole.
+            let batch = Batch::of(&[(64, 64); 40]);
+            let (first, files) = running.open(&batch).unwrap();
+            files.come(40);
+            let (second, _) = running.open(&batch).unwrap();
             drop(std::mem::replace(&mut running.thread, {
                 EngineThread::start(0, SHAPE, LONG).unwrap()
             }));
-            assert_eq!(row(&running.rows(output), 0), batch.row(0));
+            for output in [first, second] {
+                assert!(Arc::try_unwrap(output).is_ok());
+            }
         },
     );
     if let Some(log) = log {

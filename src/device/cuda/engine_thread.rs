@@ -1,42 +1,35 @@
 //! The thread that feeds the engines, so that who takes batches never waits for a decode.
 //!
 //! In the consumer; made after the coordinator, which must be alone when it is forked. It
-//! opens the device and the engines itself, beside index and workers' start. Batches come in
-//! one order and are reported in it. A submission has what is queued, of one batch or of
-//! several: small batches do not wait for themselves, and of large ones the first pictures are
-//! rows before the last are decoded.
+//! opens the device and the engines itself, beside index and workers' start. What it does with
+//! batches then: `engine_feeder`.
 //!
 //! A decode cannot be taken back. So the thread holds what it works on, and a thread whose
 //! engines hang is left alone with it.
 
 use std::collections::VecDeque;
 use std::process;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::context::{Context, Event};
 use super::crop_stage::Target;
-use super::engine_lane::{Job, Lane, Made};
+use super::engine_feeder::{Feeder, Order, Report};
+use super::engine_lane::Job;
 use super::engines::Engines;
-use super::kernel::Kernel;
-use crate::device::frames::{Bytes, Culprits, Picture};
+use crate::device::frames::{Files, Made};
 use crate::device::launch::KernelEmission;
-use crate::device::shape::{EngineShape, LANES, RowPlaces};
+use crate::device::shape::{EngineShape, RowPlaces};
 use crate::device::{EngineInfo, EngineTimes};
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
 /// How long a sleep is between two looks at the time.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long one is while lanes are at work and no batch is queued: a submission takes 3 ms.
-const NEXT: Duration = Duration::from_micros(200);
 /// How long the end of a thread at work is waited for.
 const END: Duration = Duration::from_secs(1);
-
-/// The end of a batch, once its rows are there: what failed.
-type Done = Result<Culprits>;
 
 /// The engines of a device, and who waits for them.
 #[derive(Debug)]
@@ -44,9 +37,8 @@ pub(crate) struct EngineThread {
     /// Always there, but in a forked copy that drops it.
     ends: Option<Ends>,
     process: u32,
-    rows: usize,
-    /// Of batches that are not reported: when their memory may be written.
-    free: VecDeque<Option<Arc<Event>>>,
+    /// Of batches that are not reported: before what their memory is not written.
+    after: VecDeque<Vec<Arc<Event>>>,
     /// Time that was waited for engines that could work, and submissions that they had then.
     waited: Option<(RunningClock, u64)>,
     limit: Duration,
@@ -57,11 +49,11 @@ pub(crate) struct EngineThread {
 /// Of the channels to and from the thread.
 #[derive(Debug)]
 struct Ends {
-    jobs: Sender<Job>,
+    orders: Sender<Order>,
     context: Receiver<Result<Arc<Context>>>,
     found: Receiver<Result<EngineInfo>>,
     opened: Receiver<Result<()>>,
-    done: Receiver<Done>,
+    reports: Receiver<Result<Report>>,
     thread: JoinHandle<()>,
 }
 
@@ -72,11 +64,11 @@ impl EngineThread {
     /// # Errors
     /// No further thread.
     pub(crate) fn start(ordinal: u32, shape: EngineShape, limit: Duration) -> Result<Self> {
-        let (jobs, to_do) = mpsc::channel();
+        let (orders, to_do) = mpsc::channel();
         let (say_context, context) = mpsc::channel();
         let (say_found, found) = mpsc::channel();
         let (say_opened, opened) = mpsc::channel();
-        let (report, done) = mpsc::channel();
+        let (report, reports) = mpsc::channel();
         let times = Arc::new(Mutex::new(EngineTimes::default()));
         let theirs = times.clone();
         let work = move || {
@@ -93,7 +85,7 @@ impl EngineThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            let engines = match Engines::find(&context) {
+            let engines = match Engines::find(&context, shape.largest) {
                 Ok(engines) => engines,
                 Err(why) => {
                     let _ = say_found.send(Err(why));
@@ -120,16 +112,15 @@ impl EngineThread {
             .map_err(|e| Error::io("start the thread of the engines", e))?;
         Ok(Self {
             ends: Some(Ends {
-                jobs,
+                orders,
                 context,
                 found,
                 opened,
-                done,
+                reports,
                 thread,
             }),
             process: process::id(),
-            rows: shape.rows,
-            free: VecDeque::new(),
+            after: VecDeque::new(),
             waited: None,
             limit,
             failed: None,
@@ -182,50 +173,64 @@ impl EngineThread {
         }
     }
 
-    /// Hands a batch over: engines make the rows of these pictures, and nobody else.
+    /// Hands a batch over whose rows come yet: engines make those that are pictures, and
+    /// nobody else.
     ///
     /// # Errors
-    /// What makes no batch, before anything is done; or the error of an earlier one.
-    pub(crate) fn submit(
+    /// The error of an earlier one.
+    pub(crate) fn open(
         &mut self,
-        slot: Bytes,
+        files: Arc<dyn Files>,
         target: Target,
-        pictures: Vec<Picture>,
         (places, emission, row_bytes): (RowPlaces, KernelEmission, usize),
     ) -> Result<()> {
         self.check()?;
-        let len = (*slot).as_ref().len();
-        let lies = |p: &Picture| p.len > 0 && p.bytes().end <= len && p.row < self.rows;
-        let ordered = pictures.is_sorted_by(|a, b| a.row < b.row);
-        if !ordered || !pictures.iter().all(lies) {
-            return Err(Error::Device {
-                what: format!(
-                    "{} pictures for engines, outside of their slot of {len} bytes or of {} rows",
-                    pictures.len(),
-                    self.rows
-                ),
-            });
-        }
-        let Target {
-            output,
-            free,
-            pinned,
-        } = target;
-        self.free.push_back(free.clone());
+        let after = target.output.after_all().cloned().collect();
         let job = Job {
-            slot,
-            _pinned: pinned,
-            pictures,
+            files,
             places,
             emission,
-            output,
+            target,
             row_bytes,
-            free,
         };
-        match self.ends()?.jobs.send(job) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.gone()),
+        self.order(Order::Open(job))?;
+        self.after.push_back(after);
+        Ok(())
+    }
+
+    /// Lets all batches go that are not reported, whether their rows have come or not. Behind
+    /// this the engines write none of their memory.
+    ///
+    /// # Errors
+    /// As [`EngineThread::next_done`].
+    pub(crate) fn forget(&mut self) -> Result<()> {
+        self.check()?;
+        self.order(Order::Forget)?;
+        loop {
+            match self.next_report(Duration::MAX)? {
+                Some(Report::Made(_)) | None => {}
+                Some(Report::Forgotten) => {
+                    self.after.clear();
+                    return Ok(());
+                }
+            }
         }
+    }
+
+    fn order(&mut self, order: Order) -> Result<()> {
+        match self.ends()?.orders.send(order) {
+            Ok(()) => Ok(()),
+            // Why it ended may be told yet.
+            Err(_) => Err(match self.ends()?.reports.try_recv() {
+                Ok(Err(why)) => self.fail(why),
+                _ => self.gone(),
+            }),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
     }
 
     /// What the engines did so far.
@@ -237,22 +242,34 @@ impl EngineThread {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits at most `most` for the oldest batch that was handed over and is not reported: its
-    /// rows are there then, but for those of the pictures that are none. None when it is not
+    /// Waits at most `most` for the oldest batch that is not reported, all of whose rows have
+    /// come: those of pictures are there then, but for those that are none. None when it is not
     /// done.
     ///
     /// # Errors
     /// The engines fail, or have hung for the limit. So does every later call.
-    pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<Culprits>> {
+    pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<Made>> {
         self.check()?;
+        match self.next_report(most)? {
+            Some(Report::Made(made)) => {
+                self.after.pop_front();
+                Ok(Some(made))
+            }
+            Some(Report::Forgotten) => Err(self.fail(Error::Device {
+                what: "batches of the JPEG engines were let go, and one is waited for".into(),
+            })),
+            None => Ok(None),
+        }
+    }
+
+    fn next_report(&mut self, most: Duration) -> Result<Option<Report>> {
         let mut left = most;
         loop {
             let look = LOOK.min(left);
-            match self.ends()?.done.recv_timeout(look) {
-                Ok(done) => {
+            match self.ends()?.reports.recv_timeout(look) {
+                Ok(report) => {
                     self.waited = None;
-                    self.free.pop_front();
-                    return done.map(Some).map_err(|why| self.fail(why));
+                    return report.map(Some).map_err(|why| self.fail(why));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -276,8 +293,10 @@ impl EngineThread {
     /// How long engines have done nothing, though they could. While a reader has the memory of
     /// the oldest batch, as a training step that was put into a stream, they cannot.
     fn waited(&mut self, look: Duration) -> Duration {
-        let oldest = self.free.front().and_then(Option::as_ref);
-        let is_read = oldest.is_some_and(|free| matches!(free.is_over(), Ok(false)));
+        let oldest = self.after.front().into_iter().flatten();
+        let is_read = oldest
+            .into_iter()
+            .any(|event| matches!(event.is_over(), Ok(false)));
         let submissions = self.times().submissions;
         if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != submissions) {
             self.waited = None;
@@ -341,13 +360,16 @@ impl Drop for EngineThread {
             return;
         }
         let Ends {
-            jobs, done, thread, ..
+            orders,
+            reports,
+            thread,
+            ..
         } = ends;
-        // The thread ends behind what it works on: the channel of its reports closes then.
-        drop(jobs);
+        // The thread ends behind what its lanes are at: the channel of its reports closes then.
+        drop(orders);
         let mut waited = RunningClock::start();
         loop {
-            match done.recv_timeout(LOOK) {
+            match reports.recv_timeout(LOOK) {
                 Ok(_) => waited = RunningClock::start(),
                 Err(RecvTimeoutError::Disconnected) => break,
                 // It keeps what its engines may write, for as long as this process lives.
@@ -357,177 +379,5 @@ impl Drop for EngineThread {
         }
         // A panic was reported by its hook.
         let _ = thread.join();
-    }
-}
-
-/// What the thread has.
-#[derive(Debug)]
-struct Feeder {
-    // In this order: the streams are over before states and kernel go.
-    lanes: Vec<Lane>,
-    engines: Engines,
-    kernel: Kernel,
-    /// Batches that are not reported, the oldest first.
-    open: VecDeque<Open>,
-    /// The lane of the next submission; the one before it has the newest.
-    next: usize,
-    times: Arc<Mutex<EngineTimes>>,
-    /// Since when a lane has been at work.
-    busy: Option<Instant>,
-}
-
-/// A batch that is not reported.
-#[derive(Debug)]
-struct Open {
-    job: Arc<Job>,
-    /// Pictures that are in a submission.
-    submitted: usize,
-    /// Pictures that are done.
-    done: usize,
-    culprits: Culprits,
-}
-
-impl Feeder {
-    fn open(
-        context: &Arc<Context>,
-        mut engines: Engines,
-        shape: &EngineShape,
-        times: Arc<Mutex<EngineTimes>>,
-    ) -> Result<Self> {
-        engines.take_memory(shape.largest)?;
-        Ok(Self {
-            lanes: (0..LANES)
-                .map(|index| Lane::new(context, index, shape))
-                .collect::<Result<_>>()?,
-            engines,
-            kernel: Kernel::load(context)?,
-            open: VecDeque::new(),
-            next: 0,
-            times,
-            busy: None,
-        })
-    }
-
-    /// Until who hands batches over is gone, and all are done, or the engines fail.
-    fn feed(mut self, to_do: &Receiver<Job>, report: &Sender<Done>) {
-        while let Some(done) = self.step(to_do) {
-            let failed = done.is_err();
-            if report.send(done).is_err() || failed {
-                return;
-            }
-        }
-    }
-
-    /// Works until a batch is done, or nothing is left to do.
-    fn step(&mut self, to_do: &Receiver<Job>) -> Option<Done> {
-        let mut more = true;
-        loop {
-            if let Some(culprits) = self.reported() {
-                return Some(Ok(culprits));
-            }
-            if self.open.is_empty() {
-                self.add(to_do.recv().ok()?);
-            }
-            while more {
-                match to_do.try_recv() {
-                    Ok(job) => self.add(job),
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => more = false,
-                }
-            }
-            if let Err(why) = self.work(to_do, more) {
-                return Some(Err(why));
-            }
-        }
-    }
-
-    fn add(&mut self, job: Job) {
-        self.open.push_back(Open {
-            job: Arc::new(job),
-            submitted: 0,
-            done: 0,
-            culprits: Vec::new(),
-        });
-    }
-
-    /// The oldest batch, if all of it is done. Nobody else has its output then.
-    fn reported(&mut self) -> Option<Culprits> {
-        let first = self.open.front()?;
-        if first.done < first.job.pictures.len() {
-            return None;
-        }
-        self.open.pop_front().map(|open| open.culprits)
-    }
-
-    /// One submission, or one look at those that are under way.
-    fn work(&mut self, to_do: &Receiver<Job>, more: bool) -> Result<()> {
-        let waits = |open: &&Open| open.submitted < open.job.pictures.len();
-        if self.open.iter().any(|open| waits(&open)) {
-            // It has the oldest submission, if any.
-            let made = self.lanes[self.next].wait()?;
-            self.account(made);
-            return self.submit();
-        }
-        // The newest has the largest number of those at work, the oldest comes first.
-        let oldest = (0..LANES).map(|n| (self.next + n) % LANES);
-        let at_work = oldest.into_iter().find(|n| !self.lanes[*n].is_idle());
-        let Some(oldest) = at_work else {
-            return Ok(());
-        };
-        let made = match more {
-            true => self.lanes[oldest].done()?,
-            false => self.lanes[oldest].wait()?,
-        };
-        match made {
-            Some(made) => self.account(Some(made)),
-            None => {
-                if let Ok(job) = to_do.recv_timeout(NEXT) {
-                    self.add(job);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn submit(&mut self) -> Result<()> {
-        let jobs = self
-            .open
-            .iter()
-            .filter(|o| o.submitted < o.job.pictures.len());
-        let jobs = jobs.map(|open| (&open.job, open.submitted));
-        let lane = &mut self.lanes[self.next];
-        let mut count = lane.submit(&mut self.engines, &self.kernel, jobs)?;
-        self.next = (self.next + 1) % LANES;
-        self.busy.get_or_insert_with(Instant::now);
-        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        times.pictures += count as u64;
-        times.submissions += 1;
-        drop(times);
-        for open in &mut self.open {
-            let here = count.min(open.job.pictures.len() - open.submitted);
-            open.submitted += here;
-            count -= here;
-        }
-        Ok(())
-    }
-
-    /// Notes what a lane has made.
-    fn account(&mut self, made: Option<Vec<Made>>) {
-        for Made { part, culprits } in made.into_iter().flatten() {
-            let of = self
-                .open
-                .iter_mut()
-                .find(|o| Arc::ptr_eq(&o.job, &part.job));
-            if let Some(open) = of {
-                open.done += part.count;
-                open.culprits.extend(culprits);
-            }
-        }
-        if self.lanes.iter().all(Lane::is_idle)
-            && let Some(since) = self.busy.take()
-        {
-            let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-            times.busy_s += since.elapsed().as_secs_f64();
-        }
     }
 }

@@ -12,7 +12,7 @@ use super::context::{Context, Stream};
 use super::engines::{Coded, Engines, Failure, decode_all};
 use super::gpu_tests::context;
 use super::memory::DeviceBuffer;
-use super::scene::Scene;
+use super::scene::{Coming, Scene};
 use super::{CropStage, EngineThread};
 use crate::device::Upload;
 use crate::device::frames::{Frame, Picture};
@@ -36,8 +36,8 @@ const TOLERANCE: f64 = 2e-3;
 
 /// Engines that can decode.
 fn open(context: &Arc<Context>) -> crate::error::Result<Engines> {
-    let mut engines = Engines::find(context)?;
-    engines.take_memory(LARGEST)?;
+    let mut engines = Engines::find(context, LARGEST)?;
+    engines.take_memory()?;
     Ok(engines)
 }
 
@@ -517,12 +517,9 @@ fn rows_of_frames_are_those_of_the_cpu_stage() {
         ..KernelRow::default()
     }; ROWS];
     for upload in [Upload::InPlace, Upload::Copied] {
-        let held = Arc::new(scene.held(&bytes));
-        let target = stage
-            .begin(held.clone(), &elsewhere, places, &emission, upload)
-            .unwrap();
+        let target = stage.reserve(ROWS, &emission).unwrap();
         let pictures = (0..ROWS).map(|n| Picture {
-            row: n,
+            row: n as u32,
             at: file(n).start,
             len: file(n).len(),
             size: sizes[n],
@@ -530,11 +527,14 @@ fn rows_of_frames_are_those_of_the_cpu_stage() {
             kernel: KernelRow::of(&rows[n].1, n * room.row_bytes(), room),
         });
         let laid = (places, emission, emission.elements() * 4);
-        thread
-            .submit(held, target, pictures.collect(), laid)
+        let files = Coming::all(scene.held(&bytes), ROWS as u32, pictures.collect());
+        thread.open(Arc::new(files), target.clone(), laid).unwrap();
+        let made = thread.next_done(limit).unwrap().unwrap();
+        assert_eq!((made.rows.len(), made.culprits.len()), (ROWS, 0));
+        let held = scene.held(&bytes);
+        stage
+            .begin(held, &elsewhere, places, &emission, upload, target)
             .unwrap();
-        let culprits = thread.next_done(limit).unwrap();
-        assert_eq!(culprits.map(|c| c.len()), Some(0));
         let made = stage.finish().unwrap().to_host().unwrap();
         for (n, made) in made.chunks_exact(emission.elements() * 4).enumerate() {
             let (row, header, _) = &rows[n];

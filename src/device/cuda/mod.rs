@@ -8,7 +8,8 @@
 //! - `outputs`, `rows`: batches on the device, and their way back;
 //! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
 //! - `nvjpeg`: its library, looked for at run time; `engines`: JPEG decoders of the device;
-//!   `engine_lane`: from files to rows; `engine_thread`: who waits for them;
+//!   `engine_lane`: from files to rows; `engine_feeder`: which batches' files, and when;
+//!   `engine_thread`: who waits for them;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
 //!   are read where they are.
@@ -21,6 +22,7 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
+mod engine_feeder;
 mod engine_lane;
 mod engine_thread;
 mod engines;
@@ -57,7 +59,7 @@ mod standin_tests;
 
 pub(crate) use context::Context;
 pub use context::RawStream;
-pub(crate) use crop_stage::CropStage;
+pub(crate) use crop_stage::{CropStage, Target};
 pub(super) use driver::probe;
 pub(crate) use engine_thread::EngineThread;
 pub(super) use engines::engines;

@@ -22,6 +22,8 @@ pub(super) struct Module {
 
 // SAFETY: handles of the process, alive as long as the value; the driver locks.
 unsafe impl Send for Module {}
+// SAFETY: as above; nothing of the value changes.
+unsafe impl Sync for Module {}
 
 /// How a launch is cut into threads.
 #[derive(Debug, Clone, Copy)]

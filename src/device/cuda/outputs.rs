@@ -25,7 +25,9 @@ struct Free(Mutex<Vec<Idle>>);
 #[derive(Debug)]
 struct Idle {
     buffer: DeviceBuffer,
-    after: Vec<Event>,
+    /// Behind the stage's own stream, which wrote it last.
+    written: Option<Arc<Event>>,
+    after: Vec<Arc<Event>>,
 }
 
 /// A buffer that somebody has. Free again when dropped, or gone with a stage that is.
@@ -43,6 +45,7 @@ impl Outputs {
         for _ in 0..count {
             idle.push(Idle {
                 buffer: DeviceBuffer::new(context, bytes, "batches")?,
+                written: None,
                 after: Vec::new(),
             });
         }
@@ -85,17 +88,29 @@ impl Output {
         self.idle.as_ref().map(|idle| &idle.buffer)
     }
 
-    /// The events before which it must not be written. Who takes them lets a stream
-    /// wait for each.
-    pub(super) fn take_events(&mut self) -> Vec<Event> {
-        self.idle
-            .as_mut()
-            .map(|idle| std::mem::take(&mut idle.after))
-            .unwrap_or_default()
+    /// The events before which it must not be written: every stream that writes it waits
+    /// for each.
+    pub(super) fn after(&self) -> &[Arc<Event>] {
+        self.idle.as_ref().map_or(&[], |idle| &idle.after)
+    }
+
+    /// As [`Output::after`], for streams that are not the stage's own.
+    pub(super) fn after_all(&self) -> impl Iterator<Item = &Arc<Event>> {
+        let written = self.idle.as_ref().and_then(|idle| idle.written.as_ref());
+        written.into_iter().chain(self.after())
+    }
+
+    /// The stage's own stream has written it as far as this event; all who wrote it have waited
+    /// for [`Output::after`].
+    pub(super) fn was_written(&mut self, event: Arc<Event>) {
+        if let Some(idle) = &mut self.idle {
+            idle.after.clear();
+            idle.written = Some(event);
+        }
     }
 
     /// It must not be written before this.
-    pub(super) fn not_before(&mut self, event: Event) {
+    pub(super) fn not_before(&mut self, event: Arc<Event>) {
         if let Some(idle) = &mut self.idle {
             idle.after.push(event);
         }

@@ -110,7 +110,7 @@ impl Drop for DeviceRows {
             let event = unsafe { Event::record(self.stream.context(), stream as CUstream) };
             // An error leaves the context unfit: nothing is written any more.
             if let Ok(event) = event {
-                self.output.not_before(event);
+                self.output.not_before(Arc::new(event));
             }
         }
     }

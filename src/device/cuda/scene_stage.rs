@@ -189,8 +189,8 @@ impl SceneStage {
                 self.outputs.count()
             ),
         })?;
-        for event in output.take_events() {
-            stream.wait_for(&event)?;
+        for event in output.after() {
+            stream.wait_for(event)?;
         }
         if self.put {
             stream.wait_for(&self.uploads.record()?)?;
@@ -206,6 +206,7 @@ impl SceneStage {
             self.kernel.launch(stream, grid, &mut arguments)?;
         }
         let ready = Arc::new(stream.record()?);
+        output.was_written(ready.clone());
         Ok(DeviceRows::new(output, ready, stream.clone(), bytes))
     }
 

@@ -178,7 +178,7 @@ impl Lane {
         self.under_way.len()
     }
 
-    /// A free output of so many bytes at least, which the stream may write.
+    /// A free output of so many bytes at least: written by nobody before [`Output::after`].
     pub(super) fn output(&self, bytes: usize) -> Result<Output> {
         if bytes > self.outputs.bytes() {
             return Err(Error::Device {
@@ -188,16 +188,12 @@ impl Lane {
                 ),
             });
         }
-        let mut output = self.outputs.take().ok_or_else(|| Error::SlotsHeld {
+        self.outputs.take().ok_or_else(|| Error::SlotsHeld {
             what: format!(
                 "all {} batches on the device are held: drop one before the next",
                 self.outputs.count()
             ),
-        })?;
-        for event in output.take_events() {
-            self.stream.wait_for(&event)?;
-        }
-        Ok(output)
+        })
     }
 
     /// Runs `put`, which puts a batch's work into the stream, and keeps what that
@@ -221,8 +217,9 @@ impl Lane {
         len: usize,
         put: impl FnOnce(&Self, &Kept, &DeviceBuffer) -> Result<Work>,
     ) -> Result<()> {
+        let waits = || (output.after().iter()).try_for_each(|event| self.stream.wait_for(event));
         let done = match output.buffer() {
-            Some(buffer) => put(self, &kept, buffer),
+            Some(buffer) => waits().and_then(|()| put(self, &kept, buffer)),
             None => Err(Error::Device {
                 what: "a batch's memory was given away twice".into(),
             }),
@@ -257,7 +254,7 @@ impl Lane {
             output,
             len,
         } = begun;
-        let output = match Arc::try_unwrap(output) {
+        let mut output = match Arc::try_unwrap(output) {
             Ok(output) => output,
             Err(_) => {
                 let why = Error::Device {
@@ -270,6 +267,7 @@ impl Lane {
             Ok(over) => Arc::new(over),
             Err(e) => return Err(self.strand(kept, e)),
         };
+        output.was_written(over.clone());
         self.under_way.push_back(UnderWay {
             work,
             over: over.clone(),

@@ -5,20 +5,23 @@
 //! far as that has memory. So the device copies and computes while the consumer
 //! works with what it was given, and slots are free for workers early.
 //!
-//! Where engines make rows, a batch is begun on the device and handed to their thread, as
-//! far as the device has memory for batches. It is on the device when they have done theirs.
-//! Their thread works on while the consumer does.
+//! Where engines make rows, a batch is opened for them while workers fill it, as far as the
+//! device has memory for batches: their thread makes rows of files as they come, whatever the
+//! consumer does meanwhile. A batch that workers have filled is closed: its other rows are put
+//! on the device. It is done when the engines have done theirs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, Storage};
-use crate::jobs::images::in_engines::{Begun, End};
+use crate::jobs::images::in_engines::{Begun, End, Opened};
 use crate::jobs::images::on_device::OnDevice;
 use crate::jobs::images::run::Run;
 use crate::pool::consumer::Pool;
-use crate::pool::filled::Filled;
+use crate::pool::filled::{Filled, Rows};
+use crate::pool::place::Place;
+use crate::pool::ring::slots::WatchedSlot;
 
 /// How long a sleep is, while engines are waited for, between two looks at the workers.
 const LOOK: Duration = Duration::from_micros(200);
@@ -27,8 +30,10 @@ const LOOK: Duration = Duration::from_micros(200);
 pub(crate) struct DevicePool {
     // In this order: what the device reads of the ring is waited for before the pool ends.
     ahead: VecDeque<Result<Batch>>,
-    /// Behind those: what engines are at.
+    /// Behind those: what workers have filled, and engines are at.
     decoding: VecDeque<Begun>,
+    /// Behind those: what both are at.
+    opened: VecDeque<Opened>,
     pub(crate) on: OnDevice,
     pub(crate) pool: Pool,
     /// How long to wait until a batch is dropped.
@@ -40,6 +45,7 @@ impl DevicePool {
         Self {
             ahead: VecDeque::new(),
             decoding: VecDeque::new(),
+            opened: VecDeque::new(),
             on,
             pool,
             hold_timeout,
@@ -101,14 +107,14 @@ impl DevicePool {
                 return Ok(Some(batch));
             }
             if self.decoding.is_empty() {
-                if !self.on.make_room(self.hold_timeout, left)? {
+                if self.opened.is_empty() && !self.on.make_room(self.hold_timeout, left)? {
                     return Ok(None);
                 }
                 let left = limit.saturating_sub(began.elapsed());
                 let Some(filled) = self.take(run, left)? else {
                     return Ok(None);
                 };
-                self.begin(run, filled)?;
+                self.close(run, filled)?;
                 continue;
             }
             if left.is_zero() {
@@ -139,22 +145,49 @@ impl DevicePool {
         }
     }
 
-    /// Begins what workers have finished, as far as the device has memory for it. `behind`:
-    /// batches between the run's place and those that engines are at.
+    /// Opens what workers are at, as far as the device has memory for it, and closes what they
+    /// have finished. `behind`: batches between the run's place and those that engines are at.
     fn hand_to_engines(&mut self, run: &Run, behind: usize) -> Result<()> {
-        while self.on.has_room_now()? {
+        loop {
             let behind = behind + self.decoding.len();
-            let Some(filled) = self.pool.next_finished(&|n| run.coming(n + behind))? else {
-                break;
-            };
-            self.begin(run, filled)?;
+            let coming = |n| run.coming(n + behind);
+            while self.on.has_room_now()?
+                && let Some(next) = self.pool.watch(self.opened.len(), &coming)
+            {
+                self.open(run, next)?;
+            }
+            if self.opened.is_empty() {
+                return Ok(());
+            }
+            match self.pool.next_finished(&coming)? {
+                Some(filled) => self.close(run, filled)?,
+                None => return Ok(()),
+            }
         }
+    }
+
+    fn open(&mut self, run: &Run, next: (Place, WatchedSlot)) -> Result<()> {
+        let size = run.row_size(&next.0);
+        let opened = self.on.open_batch(next, size, run.tries, &run.program);
+        self.opened
+            .push_back(opened.map_err(|why| self.pool.end(why))?);
         Ok(())
     }
 
-    fn begin(&mut self, run: &Run, filled: Filled) -> Result<()> {
+    fn close(&mut self, run: &Run, filled: Filled) -> Result<()> {
+        // Filled before there was memory for it.
+        if self.opened.is_empty()
+            && let Rows::Slot(slot) = &filled.rows
+        {
+            self.open(run, (filled.place, slot.watch()))?;
+        }
         let size = run.row_size(&filled.place);
-        let begun = self.on.begin(filled, size, &run.program);
+        let begun = match self.opened.pop_front() {
+            Some(opened) => self.on.close_batch(opened, filled, size, &run.program),
+            None => Err(Error::Device {
+                what: "a batch for engines that lies in no slot of the ring".into(),
+            }),
+        };
         self.decoding
             .push_back(begun.map_err(|why| self.pool.end(why))?);
         Ok(())
@@ -212,7 +245,8 @@ impl DevicePool {
     /// Drops what was put ahead, and cancels what workers have not begun.
     pub(crate) fn cancel(&mut self) {
         self.ahead.clear();
-        self.on.cancel(self.decoding.drain(..).count());
+        self.on
+            .cancel(self.opened.drain(..), self.decoding.drain(..).count());
         self.pool.cancel();
     }
 }

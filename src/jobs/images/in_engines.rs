@@ -1,16 +1,15 @@
-//! Batches of which engines make some rows: from files in a slot to rows on the device.
+//! Batches of which engines make some rows: opened before workers have filled them, closed
+//! when they have, done when the engines have made theirs.
 //!
-//! In the consumer. What workers wrote of a file is checked before engines see it. A picture
-//! that they refuse is a failed row of its batch.
+//! In the consumer. A picture that engines refuse is a failed row of its batch.
 
 use std::time::Duration;
 
 use crate::cut::crop::{CropHeader, Takes};
-use crate::device::cuda::EngineThread;
-use crate::device::frames::{Culprits, Picture};
+use crate::device::cuda::{EngineThread, Target};
+use crate::device::frames::{Culprits, Made, Picture};
 use crate::device::launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::picture::jpeg::plain;
 use crate::pool::filled::{BadRow, Filled};
 use crate::pool::place::Place;
 use crate::recipe::{CropRoom, CropRule};
@@ -23,12 +22,19 @@ pub(crate) struct InEngines {
     pub(crate) most: (u32, u32),
 }
 
-/// A batch that engines are at.
+/// A batch whose files engines decode as they come.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) place: Place,
+    pub(crate) target: Target,
+}
+
+/// A batch that is filled, and that engines are at.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) place: Place,
     pub(crate) bad: Vec<BadRow>,
-    /// Of the pictures.
+    /// Those of the files.
     pub(crate) rows: Vec<u32>,
 }
 
@@ -45,74 +51,94 @@ pub(crate) enum End {
 pub(crate) struct Split {
     /// All rows, for the kernel that reads slots.
     pub(crate) rows: Vec<KernelRow>,
-    /// What engines make of it.
-    pub(crate) pictures: Vec<Picture>,
+    /// Those that engines make.
+    pub(crate) files: Vec<u32>,
+}
+
+/// What stands in a row.
+#[derive(Debug)]
+pub(crate) enum InRow {
+    Pixels(KernelRow),
+    File(Picture),
 }
 
 impl InEngines {
-    /// Which rows of a batch are the engines'. `size`: height and width of its rows.
+    /// Waits at most `most` for the oldest batch that was closed.
     ///
     /// # Errors
-    /// A row that no worker in its senses writes.
-    pub(crate) fn split(&self, filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
-        let mut split = Split::default();
-        let room = rule.room(size);
-        let bytes = filled.rows.bytes();
-        for row in 0..filled.place.rows {
-            let n = row as usize;
-            let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
-            if row >= filled.place.filled || filled.bad.iter().any(failed) {
-                split.rows.push(flagged(MASKED));
-                continue;
-            }
-            let begin = n * room.row_bytes();
-            let own = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-            let read = CropHeader::read(own, room, size, Takes::Files);
-            let header = read.map_err(|why| destroyed(n, &why))?;
-            let kernel = kernel_row(&header, begin, room, rule).map_err(|e| destroyed(n, &e))?;
-            if header.coded == 0 {
-                split.rows.push(kernel);
-                continue;
-            }
-            let len = header.coded as usize;
-            // Its length was checked with the header.
-            let file = own
-                .get(room.pixels_at()..room.pixels_at() + len)
-                .unwrap_or(&[]);
-            let [width, height] = header.picture;
-            if plain::check(file, self.most) != Ok((width, height)) {
-                let why = format!("its file is no plain JPEG of {width} x {height} pixels");
-                return Err(destroyed(n, &why));
-            }
-            split.rows.push(flagged(ELSEWHERE));
-            split.pictures.push(Picture {
-                row: n,
-                at: begin + room.pixels_at(),
-                len,
-                size: (width, height),
-                corner: header.corner,
-                kernel,
-            });
-        }
-        Ok(split)
-    }
-
-    /// Waits at most `most` for the oldest batch that was begun.
-    ///
-    /// # Errors
-    /// Engines that fail, or hang.
+    /// Engines that fail, or hang; other rows than who closed the batch has found.
     pub(crate) fn end(&mut self, batch: Begun, most: Duration) -> Result<End> {
-        let Some(culprits) = self.thread.next_done(most)? else {
+        let Some(Made { rows, culprits }) = self.thread.next_done(most)? else {
             return Ok(End::NotYet(batch));
         };
         let Begun {
             place,
             mut bad,
-            rows,
+            rows: due,
         } = batch;
-        add(&mut bad, &rows, culprits);
+        if rows != due {
+            let other = |row: &&u32| !rows.contains(row) || !due.contains(row);
+            let row = rows.iter().chain(&due).find(other).copied();
+            let why = "engines and the kernel have seen different files there";
+            return Err(destroyed(row.unwrap_or(0), why));
+        }
+        add(&mut bad, culprits);
         Ok(End::Done(place, bad))
     }
+}
+
+/// Which rows of a batch are the engines'. `size`: height and width of its rows.
+///
+/// # Errors
+/// A row that no worker in its senses writes.
+pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
+    let mut split = Split::default();
+    let row_bytes = rule.room(size).row_bytes();
+    let bytes = filled.rows.bytes();
+    for row in 0..filled.place.rows {
+        let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
+        if row >= filled.place.filled || filled.bad.iter().any(failed) {
+            split.rows.push(flagged(MASKED));
+            continue;
+        }
+        let begin = row as usize * row_bytes;
+        let own = bytes.get(begin..begin + row_bytes).unwrap_or(&[]);
+        let read = read_row(own, (row, begin), rule, size);
+        match read.map_err(|why| destroyed(row, &why))? {
+            InRow::Pixels(kernel) => split.rows.push(kernel),
+            InRow::File(_) => {
+                split.rows.push(flagged(ELSEWHERE));
+                split.files.push(row);
+            }
+        }
+    }
+    Ok(split)
+}
+
+/// What stands in a row, which begins there in its slot; its header is checked.
+///
+/// # Errors
+/// What no worker in its senses writes.
+pub(crate) fn read_row(
+    own: &[u8],
+    (row, begin): (u32, usize),
+    rule: CropRule,
+    size: (u32, u32),
+) -> std::result::Result<InRow, String> {
+    let room = rule.room(size);
+    let header = CropHeader::read(own, room, size, Takes::Files)?;
+    let kernel = kernel_row(&header, begin, room, rule)?;
+    Ok(match header.coded {
+        0 => InRow::Pixels(kernel),
+        coded => InRow::File(Picture {
+            row,
+            at: begin + room.pixels_at(),
+            len: coded as usize,
+            size: header.picture.into(),
+            corner: header.corner,
+            kernel,
+        }),
+    })
 }
 
 fn flagged(flags: u32) -> KernelRow {
@@ -140,20 +166,16 @@ pub(crate) fn kernel_row(
 }
 
 /// A row that no worker in its senses writes.
-pub(crate) fn destroyed(row: usize, why: &str) -> Error {
+pub(crate) fn destroyed(row: u32, why: &str) -> Error {
     Error::protocol(format!(
         "row {row} was destroyed in shared memory, by a decoder gone wrong: {why}; build a new \
          loader from the last state"
     ))
 }
 
-/// Puts the pictures that no engine decodes among the bad rows. `rows`: those of the
-/// pictures.
-fn add(bad: &mut Vec<BadRow>, rows: &[u32], culprits: Culprits) {
-    for (at, why) in culprits {
-        let Some(&row) = rows.get(at) else {
-            continue;
-        };
+/// Puts the rows whose pictures no engine decodes among the bad ones.
+fn add(bad: &mut Vec<BadRow>, culprits: Culprits) {
+    for (row, why) in culprits {
         match bad.iter_mut().find(|bad| bad.row == row) {
             // A substitute: the row fails with its own sample's reason.
             Some(substituted) => substituted.attempt = None,
@@ -185,11 +207,7 @@ mod tests {
         let why = || Error::Device {
             what: "BAD_JPEG".into(),
         };
-        add(
-            &mut bad,
-            &[0, 2, 4, 7],
-            vec![(1, why()), (2, why()), (9, why())],
-        );
+        add(&mut bad, vec![(2, why()), (4, why())]);
         let seen: Vec<_> = bad.iter().map(|b| (b.row, b.attempt)).collect();
         assert_eq!(seen, [(1, None), (2, None), (4, None), (9, Some(1))]);
         assert!(

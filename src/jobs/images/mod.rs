@@ -17,6 +17,7 @@
 pub mod batch;
 pub(crate) mod device_pool;
 pub(crate) mod engine;
+pub(crate) mod files;
 pub(crate) mod in_engines;
 pub(crate) mod mix;
 pub(crate) mod mixed;

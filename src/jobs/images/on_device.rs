@@ -14,11 +14,15 @@ use crate::device::shape::{CropShape, EngineShape, LANES, RowPlaces, SUBMISSION,
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
-use crate::jobs::images::in_engines::{Begun, InEngines, Split, destroyed, kernel_row};
+use crate::jobs::images::files::BatchFiles;
+use crate::jobs::images::in_engines::{
+    Begun, InEngines, Opened, Split, destroyed, kernel_row, split,
+};
 use crate::plan::{Plan, RowStatus};
 use crate::pool::filled::Filled;
+use crate::pool::place::Place;
 use crate::pool::ring::Ring;
-use crate::pool::ring::slots::HeldSlot;
+use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::sys::clock::RunningClock;
 
@@ -89,12 +93,17 @@ pub(crate) fn slot_of(storage: Storage) -> Result<HeldSlot> {
 enum Stage {
     /// Rows as workers finished them.
     Rows(RowsStage),
-    Crops {
-        stage: Box<CropStage>,
-        rule: CropRule,
-        read: Upload,
-        rows: Vec<KernelRow>,
-    },
+    Crops(Box<Crops>),
+}
+
+/// Rows that the kernel of crops makes.
+#[derive(Debug)]
+struct Crops {
+    stage: CropStage,
+    rule: CropRule,
+    read: Upload,
+    /// Of the last batch.
+    rows: Vec<KernelRow>,
 }
 
 /// What a device is opened for.
@@ -109,14 +118,15 @@ pub(crate) struct DeviceWork<'a> {
     pub(crate) engines: Option<(u32, u32)>,
 }
 
-/// Rows that are with the engines' lanes at a time.
-const IN_LANES: u32 = (LANES * SUBMISSION) as u32;
+/// Rows of batches that are opened at a time, beside those: what lanes have, and as many that
+/// workers are at.
+const OPENED: u32 = 2 * (LANES * SUBMISSION) as u32;
 
 /// Batches on a device at a time, with so many slots: one is made while another is held. Where
 /// engines decode and nobody says how many, slots have what waits for them too, which takes
 /// nothing of the device: `engines` has the rows of a batch then.
 pub(crate) fn outputs(depth: u32, engines: Option<u32>) -> u32 {
-    let most = engines.map_or(u32::MAX, |rows| USUAL + IN_LANES.div_ceil(rows.max(1)));
+    let most = engines.map_or(u32::MAX, |rows| USUAL + OPENED.div_ceil(rows.max(1)));
     depth.min(most).max(2)
 }
 
@@ -238,12 +248,12 @@ impl OnDevice {
                 work.outputs,
                 slot_bytes as usize,
             )?),
-            Some(rule) => Stage::Crops {
-                stage: Box::new(CropStage::new(&context, ring, work.shape(rule))?),
+            Some(rule) => Stage::Crops(Box::new(Crops {
+                stage: CropStage::new(&context, ring, work.shape(rule))?,
                 rule,
                 read: work.upload,
                 rows: Vec::new(),
-            },
+            })),
         };
         let engines = match (engines, work.engines) {
             (Some(thread), Some(most)) => Some(InEngines { thread, most }),
@@ -288,7 +298,7 @@ impl OnDevice {
     pub(crate) fn times(&self) -> DeviceTimes {
         let mut times = match &self.stage {
             Stage::Rows(stage) => stage.times(),
-            Stage::Crops { stage, .. } => stage.times(),
+            Stage::Crops(crops) => crops.stage.times(),
         };
         if let Some(engines) = &self.engines {
             times.engines = engines.thread.times();
@@ -304,7 +314,7 @@ impl OnDevice {
         Ok(DeviceMemory {
             upload: match &self.stage {
                 Stage::Rows(_) => Upload::Copied,
-                Stage::Crops { read, .. } => *read,
+                Stage::Crops(crops) => crops.read,
             },
             planned_bytes: self.planned,
             at_context_bytes: self.at_context,
@@ -312,7 +322,7 @@ impl OnDevice {
             used_bytes: self.used_bytes()?,
             pinned_bytes: match &self.stage {
                 Stage::Rows(stage) => stage.pinned_bytes(),
-                Stage::Crops { stage, .. } => stage.pinned_bytes(),
+                Stage::Crops(crops) => crops.stage.pinned_bytes(),
             } as u64,
         })
     }
@@ -371,7 +381,7 @@ impl OnDevice {
     fn reap(&mut self) -> Result<()> {
         match &mut self.stage {
             Stage::Rows(stage) => stage.reap()?,
-            Stage::Crops { stage, .. } => stage.reap()?,
+            Stage::Crops(crops) => crops.stage.reap()?,
         }
         Ok(())
     }
@@ -381,7 +391,7 @@ impl OnDevice {
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
         match &mut self.stage {
             Stage::Rows(stage) => stage.wait_one(),
-            Stage::Crops { stage, .. } => stage.wait_one(),
+            Stage::Crops(crops) => crops.stage.wait_one(),
         }
     }
 
@@ -393,14 +403,14 @@ impl OnDevice {
     fn under_way(&self) -> usize {
         match &self.stage {
             Stage::Rows(stage) => stage.under_way(),
-            Stage::Crops { stage, .. } => stage.under_way(),
+            Stage::Crops(crops) => crops.stage.under_way(),
         }
     }
 
     fn has_room(&self) -> bool {
         match &self.stage {
             Stage::Rows(stage) => stage.has_room(),
-            Stage::Crops { stage, .. } => stage.has_room(),
+            Stage::Crops(crops) => crops.stage.has_room(),
         }
     }
 
@@ -427,12 +437,13 @@ impl OnDevice {
     ) -> Result<DeviceRows> {
         match &mut self.stage {
             Stage::Rows(stage) => stage.submit_rows(slot, laid.used),
-            Stage::Crops {
-                stage,
-                rule,
-                read,
-                rows,
-            } => {
+            Stage::Crops(crops) => {
+                let Crops {
+                    stage,
+                    rule,
+                    read,
+                    rows,
+                } = &mut **crops;
                 let at = places(*rule, laid.size);
                 let masked = |row: usize| status[row].is_masked();
                 described(&slot, *rule, laid.size, status.len(), masked, rows)?;
@@ -442,48 +453,78 @@ impl OnDevice {
         }
     }
 
-    /// Begins a batch of which engines make some rows: the others are put on the device, and
-    /// theirs are handed to them. `size`: height and width of its rows.
+    /// Opens a batch that workers are filling: engines make rows of its files as they come.
+    /// `size`: height and width of its rows; `tries`: attempts behind a row's first.
     ///
     /// # Errors
-    /// Engines that fail; a device error, or a row that no worker in its senses writes.
-    pub(crate) fn begin(
+    /// Engines that fail; no memory for a batch.
+    pub(crate) fn open_batch(
         &mut self,
+        (place, slot): (Place, WatchedSlot),
+        size: (u32, u32),
+        tries: u32,
+        program: &SampleProgram,
+    ) -> Result<Opened> {
+        let (engines, crops) = self.with_engines()?;
+        let emission = KernelEmission::new(&program.emission, size);
+        let target = crops.stage.reserve(place.rows as usize, &emission)?;
+        let files = BatchFiles {
+            slot,
+            place,
+            tries,
+            rule: crops.rule,
+            size,
+            most: engines.most,
+        };
+        let row_bytes = program.row_bytes(size) as usize;
+        let laid = (places(crops.rule, size), emission, row_bytes);
+        engines.thread.open(Arc::new(files), target.clone(), laid)?;
+        Ok(Opened { place, target })
+    }
+
+    /// Closes a batch that was opened, now that workers have filled it: its other rows are put
+    /// on the device.
+    ///
+    /// # Errors
+    /// A device error, or a row that no worker in its senses writes.
+    pub(crate) fn close_batch(
+        &mut self,
+        opened: Opened,
         filled: Filled,
         size: (u32, u32),
         program: &SampleProgram,
     ) -> Result<Begun> {
-        let (
-            Some(engines),
-            Stage::Crops {
-                stage, rule, read, ..
-            },
-        ) = (&mut self.engines, &mut self.stage)
-        else {
-            return Err(Error::Device {
-                what: "a batch for engines, of a run that has none".into(),
-            });
-        };
-        let Split { rows, pictures } = engines.split(&filled, *rule, size)?;
+        let (_, crops) = self.with_engines()?;
+        let Split { rows, files } = split(&filled, crops.rule, size)?;
         let Filled {
             place,
             rows: held,
             bad,
         } = filled;
-        let slot = Arc::new(slot_of(Storage::from(held))?);
-        let at = places(*rule, size);
+        if place != opened.place {
+            return Err(Error::Device {
+                what: format!("{place:?} for engines, which have {:?}", opened.place),
+            });
+        }
+        let slot = slot_of(Storage::from(held))?;
+        let at = places(crops.rule, size);
         let emission = KernelEmission::new(&program.emission, size);
-        let target = stage.begin(slot.clone(), &rows, at, &emission, *read)?;
-        let begun = Begun {
+        let (stage, read) = (&mut crops.stage, crops.read);
+        stage.begin(slot, &rows, at, &emission, read, opened.target)?;
+        Ok(Begun {
             place,
             bad,
-            rows: pictures.iter().map(|p| p.row as u32).collect(),
-        };
-        let row_bytes = program.row_bytes(size) as usize;
-        engines
-            .thread
-            .submit(slot, target, pictures, (at, emission, row_bytes))?;
-        Ok(begun)
+            rows: files,
+        })
+    }
+
+    fn with_engines(&mut self) -> Result<(&mut InEngines, &mut Crops)> {
+        match (&mut self.engines, &mut self.stage) {
+            (Some(engines), Stage::Crops(crops)) => Ok((engines, crops)),
+            _ => Err(Error::Device {
+                what: "a batch for engines, of a run that has none".into(),
+            }),
+        }
     }
 
     /// The rows of the oldest batch that was begun, and that engines have done.
@@ -492,20 +533,22 @@ impl OnDevice {
     /// A device error.
     pub(crate) fn finish(&mut self) -> Result<DeviceRows> {
         match &mut self.stage {
-            Stage::Crops { stage, .. } => stage.finish(),
+            Stage::Crops(crops) => crops.stage.finish(),
             Stage::Rows(_) => Err(Error::Device {
                 what: "the end of a batch that was not begun".into(),
             }),
         }
     }
 
-    /// Waits for batches that nobody wants, all that were begun, and lets them go.
-    pub(crate) fn cancel(&mut self, begun: usize) {
+    /// Lets go of batches that nobody wants: those that were opened, and so many that were
+    /// closed and not finished.
+    pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = Opened>, begun: usize) {
+        if let Some(engines) = &mut self.engines {
+            // Of engines that fail nothing is used any more.
+            let _ = engines.thread.forget();
+        }
+        opened.for_each(drop);
         for _ in 0..begun {
-            if let Some(engines) = &mut self.engines {
-                // Of engines that fail nothing is used any more.
-                let _ = engines.thread.next_done(Duration::MAX);
-            }
             let _ = self.finish();
         }
     }
@@ -536,7 +579,7 @@ fn described(
         let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
         let read = CropHeader::read(row, room, size, Takes::Pixels);
         let row = read.and_then(|header| kernel_row(&header, begin, room, rule));
-        rows.push(row.map_err(|why| destroyed(n, &why))?);
+        rows.push(row.map_err(|why| destroyed(n as u32, &why))?);
     }
     Ok(())
 }
