@@ -239,7 +239,9 @@ impl Prepared {
             slot_bytes: self.packing.slot_bytes(),
             row_bytes: self.packing.row_bytes(),
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
-            input_bytes: worst.filter(|_| !of_shards).map_or(0, |w| w.input_bytes),
+            // A packed page stays unpacked while its samples are used.
+            input_bytes: worst.filter(|_| !of_shards).map_or(0, |w| w.input_bytes)
+                + self.index.largest_page(),
             page_cache_bytes: shards.filter(|_| of_shards).map_or(0, |(all, largest)| {
                 all.min(
                     MAPPED_SHARDS

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,6 +17,7 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::data::index::Index;
+use crate::data::packed::{part_of_page, read_page};
 use crate::data::sizes::Sizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::Upright;
@@ -239,6 +240,9 @@ pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, S
 struct Files {
     path: Vec<u8>,
     shard: Option<(u64, Arc<File>)>,
+    /// The packed page that was unpacked last.
+    page: Option<u64>,
+    unpacked: Vec<u8>,
 }
 
 impl Files {
@@ -263,6 +267,18 @@ impl Files {
             None => Arc::new(index.open_shard(part.shard, path)?.0),
         };
         self.shard = Some((part.shard, file.clone()));
+        if let Some(page) = index.page(part.shard) {
+            if self.page != Some(part.shard) {
+                self.page = None;
+                let packed = read_page(&file, &page).map_err(|e| {
+                    SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
+                })?;
+                page.unpack(&packed, &mut self.unpacked)?;
+                self.page = Some(part.shard);
+            }
+            let picture = part_of_page(&self.unpacked, &range)?;
+            return Ok((header(Cursor::new(picture), limits)?, part.bytes));
+        }
         Ok((header(Part::new(file, range), limits)?, part.bytes))
     }
 }
