@@ -9,7 +9,8 @@ use serde::Deserialize;
 use crate::configs::paddle::Training;
 use crate::data::index::{
     Classes, Delimiter, FolderLabels, FolderOptions, Index, JSON_EXTENSION, KeepIndex, ListLabels,
-    ListOptions, ParquetLabels, ParquetOptions, ShardLabels, ShardOptions, TableLabels, TableOptions,
+    ListOptions, ParquetLabels, ParquetOptions, ShardLabels, ShardOptions, TableLabels,
+    TableOptions,
 };
 use crate::error::{Error, Result};
 use crate::fetch::FetchOptions;
@@ -396,7 +397,12 @@ impl SourceOptions {
     fn refuse_image_column(&self, path: &Path) -> Result<()> {
         let what_to_do = "remove the option, or give Parquet files";
         let kind = (path, "no Parquet file");
-        self.refuse(self.image_column.is_some(), "image_column", kind, what_to_do)
+        self.refuse(
+            self.image_column.is_some(),
+            "image_column",
+            kind,
+            what_to_do,
+        )
     }
 
     fn table_options(&self, file: &Path, config: Option<&Training>) -> Result<TableOptions> {

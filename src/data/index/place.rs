@@ -48,10 +48,16 @@ impl Index {
         self.layout.page(self.sealed.bytes(), number)
     }
 
-    /// Bytes of the largest page that must be unpacked; 0 where none must.
+    /// Bytes of the largest page once it is unpacked; 0 where none must be.
     pub(crate) fn largest_page(&self) -> u64 {
-        let unpacked = |number| self.page(number).map_or(0, |page| page.unpacked);
-        (0..self.shards()).map(unpacked).max().unwrap_or(0)
+        let pages = (0..self.shards()).filter_map(|number| self.page(number));
+        pages.map(|page| page.unpacked).max().unwrap_or(0)
+    }
+
+    /// Bytes of the largest page that must be unpacked, as it lies in its file.
+    pub(crate) fn largest_packed(&self) -> u64 {
+        let pages = (0..self.shards()).filter_map(|number| self.page(number));
+        pages.map(|page| page.packed).max().unwrap_or(0)
     }
 
     /// The full path, as `open` wants it, of the file that has a sample's bytes, and

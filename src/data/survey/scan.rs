@@ -36,6 +36,10 @@ const RUN: usize = 64;
 const THREADS_PER_CPU: usize = 2;
 const MAX_THREADS: usize = 32;
 
+/// Bytes of packed pages that all threads may hold, packed and unpacked. One thread holds a page
+/// in any case.
+const MOST_OF_PAGES: u64 = 1 << 30;
+
 /// Bytes read at a time.
 const PIECE: usize = 4096;
 
@@ -95,8 +99,13 @@ pub(crate) fn headers_of(
     sizes.try_reserve_exact(samples).map_err(|_| too_many())?;
     sizes.resize(samples, [0u32; 2]);
     let ended = AtomicBool::new(false);
+    let pages = index.largest_page().saturating_add(index.largest_packed());
+    let threads = match MOST_OF_PAGES.checked_div(pages) {
+        Some(fit) => thread_count(samples).min(usize::try_from(fit).unwrap_or(1).max(1)),
+        None => thread_count(samples),
+    };
     let new = || Reader::new(index, limits, upright, max_faults);
-    let findings = with_pool("featherload-survey", thread_count(samples), |_| {
+    let findings = with_pool("featherload-survey", threads, |_| {
         let runs = sizes.par_chunks_mut(RUN).enumerate();
         runs.fold(new, |reader, (run, sizes)| {
             reader.run(run, sizes, seen, wanted, &ended)

@@ -61,12 +61,19 @@ fn the_command_line_reads_counts_and_digests_them() {
     }
     let out = featherload(dir.path(), &["index", path]);
     let said = text(&out.stdout);
-    assert!(said.contains("columns    pictures picture, labels label"), "{said}");
+    assert!(
+        said.contains("columns    pictures picture, labels label"),
+        "{said}"
+    );
     let json = json_of(dir.path(), &["index", path, "--json"]);
     assert_eq!(json["samples"], 10, "{json}");
     assert_eq!(json["scan"]["columns"]["image"], "picture", "{json}");
     let doctor = featherload(dir.path(), &["doctor", path]);
-    assert!(text(&doctor.stdout).contains("10, 10 of them opened"), "{}", text(&doctor.stdout));
+    assert!(
+        text(&doctor.stdout).contains("10, 10 of them opened"),
+        "{}",
+        text(&doctor.stdout)
+    );
 }
 
 #[test]
@@ -83,7 +90,10 @@ fn options_that_say_nothing_are_refused() {
     let path = at.to_str().unwrap();
     for option in ["--root", "--path-column", "--label-field", "--delimiter"] {
         let said = said(&[path, option, "x"]);
-        assert!(said.contains(&format!("{option} has no effect on")), "{said}");
+        assert!(
+            said.contains(&format!("{option} has no effect on")),
+            "{said}"
+        );
     }
     let folder = data(1, 1);
     let said = said(&[folder.path().to_str().unwrap(), "--image-column", "x"]);

@@ -81,11 +81,17 @@ fn footers_that_count_what_is_not_there_are_refused() {
     for footer in [&members[..], &elements, &deep, &[0], &[]] {
         fs::write(&path, with_footer(footer)).unwrap();
         let said = refused(&path, &ParquetOptions::default());
-        assert!(said.contains("is damaged: its footer has no schema"), "{said}");
+        assert!(
+            said.contains("is damaged: its footer has no schema"),
+            "{said}"
+        );
     }
     fs::write(&path, b"PAR1\xff\xff\xff\x00PAR1").unwrap();
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("its footer is longer than the file"), "{said}");
+    assert!(
+        said.contains("its footer is longer than the file"),
+        "{said}"
+    );
     fs::write(&path, b"PAR1\xff\xff\xff\xffPAR1").unwrap();
     let said = refused(&path, &ParquetOptions::default());
     assert!(said.contains("32 MiB is the most"), "{said}");

@@ -4,8 +4,8 @@ use featherload::Index;
 use featherload::index::{Classes, Label, ParquetLabels, ParquetOptions};
 
 use super::scene::{
-    Column, bytes, double, image, int32, int64, note, open, open_with, plain, refused, texts,
-    ways, write,
+    Column, bytes, double, image, int32, int64, note, open, open_with, plain, refused, texts, ways,
+    write,
 };
 
 fn pictures(rows: usize) -> Column {
@@ -60,7 +60,10 @@ fn labels_are_numbers_names_or_fractions_however_they_are_written() {
         };
         assert_eq!(open_with(&path, &none).unwrap().label(3), Label::None);
         let said = refused(&path, &column("absent"));
-        assert!(said.contains("has no column 'absent' (its columns: image, label"), "{said}");
+        assert!(
+            said.contains("has no column 'absent' (its columns: image, label"),
+            "{said}"
+        );
         assert!(refused(&path, &column("image")).contains("which is no label"));
     }
 }
@@ -72,7 +75,12 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
     let labels = |of: [i64; 3]| int64("label", of.map(Some).to_vec());
     let noted = |names: &[&str]| plain().set_key_value_metadata(Some(note(names)));
     let zoo = ["wolf", "ant", "cat"];
-    write(&path, &[pictures(3), labels([2, 0, 1])], (3, 3), noted(&zoo));
+    write(
+        &path,
+        &[pictures(3), labels([2, 0, 1])],
+        (3, 3),
+        noted(&zoo),
+    );
     let index = open(&path).unwrap();
     assert_eq!(index.classes().iter().collect::<Vec<_>>(), zoo);
     assert_eq!(classes(&index), [2, 0, 1]);
@@ -85,13 +93,26 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
     assert_eq!(index.classes().len(), 4);
 
     let second = dir.path().join("b.parquet");
-    write(&second, &[pictures(3), labels([0; 3])], (3, 3), noted(&["ant"]));
+    write(
+        &second,
+        &[pictures(3), labels([0; 3])],
+        (3, 3),
+        noted(&["ant"]),
+    );
     let said = refused(dir.path(), &ParquetOptions::default());
     assert!(said.contains("b.parquet: names other classes"), "{said}");
 
-    write(&path, &[pictures(3), labels([0, -1, 0])], (3, 3), noted(&zoo));
+    write(
+        &path,
+        &[pictures(3), labels([0, -1, 0])],
+        (3, 3),
+        noted(&zoo),
+    );
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("row 1: label -1 is none of the 3 classes"), "{said}");
+    assert!(
+        said.contains("row 1: label -1 is none of the 3 classes"),
+        "{said}"
+    );
 
     let some = int64("label", vec![Some(1), None, Some(2)]);
     write(&path, &[pictures(3), some], (3, 2), noted(&zoo));
@@ -104,7 +125,12 @@ fn the_column_of_pictures_is_found_or_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
     let raw = |name| bytes(name, vec![vec![1; 4], vec![2; 5]]);
-    write(&path, &[texts("id", &["a", "b"]), raw("data")], (2, 2), plain());
+    write(
+        &path,
+        &[texts("id", &["a", "b"]), raw("data")],
+        (2, 2),
+        plain(),
+    );
     assert_eq!(open(&path).unwrap().len(), 2);
 
     write(&path, &[raw("mask"), raw("photo")], (2, 2), plain());
@@ -119,10 +145,18 @@ fn the_column_of_pictures_is_found_or_named() {
     assert_eq!(open_with(&path, &named("right")).unwrap().len(), 2);
     assert!(refused(&path, &named("up")).contains("has no column 'up'"));
 
-    write(&path, &[texts("image", &["a.jpg", "b.jpg"])], (2, 2), plain());
+    write(
+        &path,
+        &[texts("image", &["a.jpg", "b.jpg"])],
+        (2, 2),
+        plain(),
+    );
     for options in [ParquetOptions::default(), named("image")] {
         let said = refused(&path, &options);
-        assert!(said.contains("has paths in column 'image', and no pictures"), "{said}");
+        assert!(
+            said.contains("has paths in column 'image', and no pictures"),
+            "{said}"
+        );
     }
     write(&path, &[image("image", vec![None, None])], (2, 2), plain());
     let said = refused(&path, &ParquetOptions::default());

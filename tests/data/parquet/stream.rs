@@ -29,7 +29,11 @@ fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
         let is_packed = ["snappy", "gzip", "lz4", "zstd"];
         let is_packed = is_packed.iter().any(|by| way.starts_with(by));
         assert_eq!(index.shards() > 2, is_packed, "{way}: {}", index.shards());
-        assert!(index.path(12).ends_with("train-00001-of-00002.parquet/row-0"));
+        assert!(
+            index
+                .path(12)
+                .ends_with("train-00001-of-00002.parquet/row-0")
+        );
         for workers in [0, 2] {
             let source = Source::detect(dir.path()).unwrap();
             assert!(matches!(source, Source::Parquet(..)));
@@ -39,7 +43,10 @@ fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
         // As a file, packed pages are still found.
         let saved = dir.path().join("saved.fli");
         index.save(&saved).unwrap();
-        let rows = stream(&mut over(Source::Saved(saved)).workers(1).build().unwrap(), 2);
+        let rows = stream(
+            &mut over(Source::Saved(saved)).workers(1).build().unwrap(),
+            2,
+        );
         assert_same(&rows, &want, &format!("{way}, saved"));
     }
 }
@@ -80,7 +87,12 @@ fn a_forecast_has_the_page_that_a_worker_holds() {
     let bytes: usize = pictures.iter().flatten().map(|p| p.len() + 4).sum();
     let memory = |properties| {
         let path = dir.path().join("a.parquet");
-        write(&path, &[image("image", pictures.clone())], (4, 4), properties);
+        write(
+            &path,
+            &[image("image", pictures.clone())],
+            (4, 4),
+            properties,
+        );
         let builder = over(Source::detect(&path).unwrap()).workers(2);
         builder.forecast(0).unwrap().memory
     };

@@ -5,7 +5,9 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{DamagedShard, FolderLabels, Index, ParquetLabels, ScanReport, ShardLabels, TableLabels};
+use featherload::index::{
+    DamagedShard, FolderLabels, Index, ParquetLabels, ScanReport, ShardLabels, TableLabels,
+};
 use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 

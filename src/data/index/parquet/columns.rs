@@ -175,7 +175,9 @@ fn number_of(schema: &SchemaDescriptor, path: &[&str]) -> Option<usize> {
 }
 
 fn top_of<'a>(tops: &'a [std::sync::Arc<Type>], name: &str) -> Option<&'a Type> {
-    tops.iter().map(AsRef::as_ref).find(|top| top.name() == name)
+    tops.iter()
+        .map(AsRef::as_ref)
+        .find(|top| top.name() == name)
 }
 
 fn kind(feature: &Json) -> &str {
@@ -185,7 +187,9 @@ fn kind(feature: &Json) -> &str {
 
 /// The names of a `ClassLabel`, in the order of their numbers.
 fn class_names(feature: &Json) -> Option<Vec<String>> {
-    let names = feature.get("names").filter(|_| kind(feature) == "ClassLabel");
+    let names = feature
+        .get("names")
+        .filter(|_| kind(feature) == "ClassLabel");
     let names = names?.as_array()?.iter();
     names.map(|name| name.as_str().map(str::to_owned)).collect()
 }

@@ -2,6 +2,8 @@
 //!
 //! In the consumer, a file a thread.
 
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +36,9 @@ struct Found {
 
 pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
     if files.is_empty() {
-        return Err(Error::config("no Parquet file is named: give a path or a pattern"));
+        return Err(Error::config(
+            "no Parquet file is named: give a path or a pattern",
+        ));
     }
     let absolute = |path: &PathBuf| {
         expand::must_be_a_file(path)?;
@@ -43,7 +47,10 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
     let paths = files.iter().map(absolute).collect::<Result<Vec<_>>>()?;
     let found = threads::each("featherload-parquet", MAX_THREADS, &paths, |path| {
         // In front of reading, so that a change meanwhile is noticed.
-        let stamp = Stamp::of(path).map_err(|e| Error::io_at("look at", path, e))?;
+        let stamp = Stamp::of(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::dataset(path, "no such file: check the path"),
+            _ => Error::io_at("look at", path, e),
+        })?;
         let footer = Footer::read(path)?;
         // The crate reads strangers' bytes too.
         let read = catch_unwind(AssertUnwindSafe(|| read(&footer, options)));
@@ -59,7 +66,10 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
     join(&paths, found, options)
 }
 
-fn read(footer: &Footer, options: &ParquetOptions) -> Result<(Places, FileLabels, Columns), String> {
+fn read(
+    footer: &Footer,
+    options: &ParquetOptions,
+) -> Result<(Places, FileLabels, Columns), String> {
     let columns = Columns::find(footer, options)?;
     let schema = footer.data.file_metadata().schema_descr();
     let picture = schema.column(columns.picture);
@@ -121,7 +131,9 @@ fn join(
                 "names other classes than the first file: give files of one data set",
             ));
         }
-        add(&mut content, relative, &file.places, || stamps.push(file.stamp));
+        add(&mut content, relative, &file.places, || {
+            stamps.push(file.stamp)
+        });
         report.columns.get_or_insert_with(|| TableColumns {
             image: Some(file.columns.picture_name),
             labels: file.columns.label_name.into_iter().collect(),
@@ -143,7 +155,6 @@ fn join(
 
 /// Adds the samples of a file; calls `begun` for each shard that they are parts of.
 fn add(content: &mut Content, path: &Path, places: &Places, mut begun: impl FnMut()) {
-    use std::os::unix::ffi::OsStrExt;
     let mut last = None;
     for (row, place) in places.rows.iter().enumerate() {
         if last != Some(place.page) {

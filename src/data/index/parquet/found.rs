@@ -22,7 +22,8 @@ pub(crate) fn is_named(path: &Path) -> bool {
 }
 
 fn has_extension(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
+    path.extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
 }
 
 fn is_hidden(name: &OsStr) -> bool {
@@ -58,7 +59,9 @@ pub(crate) fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path).map_err(|e| Error::io_at("list", path, e))?;
     let mut names = Vec::new();
     for entry in entries {
-        let name = entry.map_err(|e| Error::io_at("list", path, e))?.file_name();
+        let name = entry
+            .map_err(|e| Error::io_at("list", path, e))?
+            .file_name();
         if !is_hidden(&name) && has_extension(Path::new(&name)) {
             names.push(name);
         }
@@ -107,7 +110,10 @@ mod tests {
         }
         fs::create_dir(at(".cache")).unwrap();
         assert!(is_named(dir.path()));
-        assert_eq!(expand(dir.path()).unwrap(), [at("a.PARQUET"), at("b.parquet")]);
+        assert_eq!(
+            expand(dir.path()).unwrap(),
+            [at("a.PARQUET"), at("b.parquet")]
+        );
         assert_eq!(expand(&at("b.*")).unwrap(), [at("b.parquet")]);
         assert!(is_named(&at("b.parquet")) && is_named(&at("train-*.parquet")));
         assert!(!is_named(&at("README.md")));
@@ -130,7 +136,10 @@ mod tests {
         assert_eq!(expand(dir.path()).unwrap().len(), 2);
         fs::write(dir.path().join("test-00000-of-00001.parquet"), "").unwrap();
         let said = expand(dir.path()).unwrap_err().to_string();
-        assert!(said.contains("several splits (test, train): give one"), "{said}");
+        assert!(
+            said.contains("several splits (test, train): give one"),
+            "{said}"
+        );
         assert!(said.contains("/test-*.parquet'"), "{said}");
     }
 }

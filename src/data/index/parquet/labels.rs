@@ -38,7 +38,10 @@ pub(super) enum FileLabels {
     Numbers(Vec<i64>),
     Fractions(Vec<f32>),
     /// A number of `names` a row.
-    Names { numbers: Vec<u32>, names: Vec<Vec<u8>> },
+    Names {
+        numbers: Vec<u32>,
+        names: Vec<Vec<u8>>,
+    },
 }
 
 impl FileLabels {
@@ -108,12 +111,10 @@ impl Reading {
                     Ok(())
                 })
             }
-            (FileLabels::Numbers(all), _) => {
-                each::<BoolType>(column, pages, (first, rows), |is| {
-                    all.push(i64::from(*is));
-                    Ok(())
-                })
-            }
+            (FileLabels::Numbers(all), _) => each::<BoolType>(column, pages, (first, rows), |is| {
+                all.push(i64::from(*is));
+                Ok(())
+            }),
             (FileLabels::Fractions(all), Physical::FLOAT) => {
                 each::<FloatType>(column, pages, (first, rows), |n| fraction(all, *n))
             }

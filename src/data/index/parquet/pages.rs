@@ -50,7 +50,9 @@ pub(super) struct PageAt {
 pub(super) enum Kind {
     Dictionary,
     /// Levels and values, packed together.
-    Data { level_encoding: i64 },
+    Data {
+        level_encoding: i64,
+    },
     /// Levels in front, which are never packed, and values.
     DataV2 {
         rows: u32,

@@ -158,7 +158,9 @@ impl Places {
                 levels
             }
         };
-        let present = self.present(&levels, page.values, max_def).ok_or_else(damaged)?;
+        let present = self
+            .present(&levels, page.values, max_def)
+            .ok_or_else(damaged)?;
         let count = present.iter().filter(|is| **is).count() as u32;
         let mut places = Vec::new();
         match page.encoding {
