@@ -91,11 +91,11 @@ fn options_that_say_nothing_are_refused() {
     for option in ["--root", "--path-column", "--label-field", "--delimiter"] {
         let said = said(&[path, option, "x"]);
         assert!(
-            said.contains(&format!("{option} has no effect on")),
+            said.contains(&format!("`{option}` has no effect on")),
             "{said}"
         );
     }
     let folder = data(1, 1);
     let said = said(&[folder.path().to_str().unwrap(), "--image-column", "x"]);
-    assert!(said.contains("--image-column has no effect on"), "{said}");
+    assert!(said.contains("`--image-column` has no effect on"), "{said}");
 }

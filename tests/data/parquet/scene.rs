@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use featherload::Index;
 use featherload::index::ParquetOptions;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
 
 /// A column: how the schema has it, and the values of each column below it.
 pub struct Column {
@@ -113,7 +114,12 @@ impl Leaf {
 
 /// What is asked of a file beside its columns.
 pub fn plain() -> WriterPropertiesBuilder {
-    WriterProperties::builder().set_dictionary_enabled(false)
+    // Version 2 would write them otherwise.
+    let plain = WriterProperties::builder().set_dictionary_enabled(false);
+    ["image", "picture"].iter().fold(plain, |plain, name| {
+        let path = ColumnPath::new(vec![(*name).to_owned(), "bytes".to_owned()]);
+        plain.set_column_encoding(path, Encoding::PLAIN)
+    })
 }
 
 /// Writes `rows` rows, `each` in a row group.

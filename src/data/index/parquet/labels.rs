@@ -19,7 +19,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::data::index::classes::Classes;
 use crate::data::index::names::shown;
-use crate::data::index::parquet::pages::{Kind, Pages};
+use crate::data::index::parquet::pages::{Kind, Pages, encoding_of};
 use crate::data::index::sealed::Labels;
 
 const MOST_CLASSES: usize = 1 << 20;
@@ -223,7 +223,7 @@ impl LabelPages {
             return Err("has a page of labels of more than 64 MiB".into());
         }
         let buf = Bytes::from(self.0.body(&page)?);
-        let encoding = encoding(page.encoding).ok_or_else(|| self.0.damaged())?;
+        let encoding = encoding_of(page.encoding).ok_or_else(|| self.0.damaged())?;
         let num_values = page.values;
         Ok(Some(match page.kind {
             Kind::Dictionary => Page::DictionaryPage {
@@ -236,8 +236,7 @@ impl LabelPages {
                 buf,
                 num_values,
                 encoding,
-                def_level_encoding: self::encoding(level_encoding)
-                    .ok_or_else(|| self.0.damaged())?,
+                def_level_encoding: encoding_of(level_encoding).ok_or_else(|| self.0.damaged())?,
                 rep_level_encoding: Encoding::RLE,
                 statistics: None,
             },
@@ -286,20 +285,6 @@ impl PageReader for LabelPages {
     fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
         Ok(true)
     }
-}
-
-fn encoding(number: i64) -> Option<Encoding> {
-    Some(match number {
-        0 => Encoding::PLAIN,
-        2 => Encoding::PLAIN_DICTIONARY,
-        3 => Encoding::RLE,
-        5 => Encoding::DELTA_BINARY_PACKED,
-        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
-        7 => Encoding::DELTA_BYTE_ARRAY,
-        8 => Encoding::RLE_DICTIONARY,
-        9 => Encoding::BYTE_STREAM_SPLIT,
-        _ => return None,
-    })
 }
 
 /// The labels of all files, and the classes that they name. `names`: those of class numbers,

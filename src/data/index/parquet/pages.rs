@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::data::index::parquet::thrift::{Compact, STRUCT};
@@ -24,6 +24,21 @@ pub(super) mod encoding {
     pub(crate) const PLAIN_DICTIONARY: i64 = 2;
     pub(crate) const RLE: i64 = 3;
     pub(crate) const RLE_DICTIONARY: i64 = 8;
+}
+
+/// The encoding of this number, as the crate has it.
+pub(super) fn encoding_of(number: i64) -> Option<Encoding> {
+    Some(match number {
+        0 => Encoding::PLAIN,
+        2 => Encoding::PLAIN_DICTIONARY,
+        3 => Encoding::RLE,
+        5 => Encoding::DELTA_BINARY_PACKED,
+        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        7 => Encoding::DELTA_BYTE_ARRAY,
+        8 => Encoding::RLE_DICTIONARY,
+        9 => Encoding::BYTE_STREAM_SPLIT,
+        _ => return None,
+    })
 }
 
 /// The pages of a column, one after the other.

@@ -4,7 +4,7 @@
 //! no picture. A packed page is unpacked, looked at and let go.
 
 use crate::data::index::parquet::levels::Hybrid;
-use crate::data::index::parquet::pages::{Kind, PageAt, Pages, encoding};
+use crate::data::index::parquet::pages::{Kind, PageAt, Pages, encoding, encoding_of};
 use crate::data::packed::PackedPage;
 
 /// The pictures of one file, in the order of its rows.
@@ -181,9 +181,10 @@ impl Places {
                 }
             }
             other => {
+                let name = encoding_of(other).map_or("?".into(), |known| known.to_string());
                 return Err(format!(
-                    "has pictures in an encoding that is not read (number {other}): write it with \
-                     plain or dictionary encoding"
+                    "has pictures in the encoding {name}, which is not read: write it with plain \
+                     or dictionary encoding"
                 ));
             }
         }
