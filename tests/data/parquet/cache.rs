@@ -67,7 +67,7 @@ fn the_command_line_reads_counts_and_digests_them() {
     );
     let json = json_of(dir.path(), &["index", path, "--json"]);
     assert_eq!(json["samples"], 10, "{json}");
-    assert_eq!(json["scan"]["columns"]["image"], "picture", "{json}");
+    assert_eq!(json["columns"]["image"], "picture", "{json}");
     let doctor = featherload(dir.path(), &["doctor", path]);
     assert!(
         text(&doctor.stdout).contains("10, 10 of them opened"),
