@@ -1,10 +1,13 @@
-//! The bytes of one sample, for as long as it needs them: a file, or a part of
-//! a shard.
+//! The bytes of one sample, for as long as it needs them: a file, a part of a shard, or a
+//! part of a packed page of a Parquet file.
 //!
 //! Runs in workers (mapped: of files at most one, of shards the last few) and in
 //! the consumer with zero workers (read into a reused buffer: the library
 //! installs no SIGBUS handler there). Opened without blocking and only when it
 //! is a regular file, so a FIFO or a device in a data set cannot hang a worker.
+//!
+//! A packed page is unpacked when a sample of it is asked for, and stays until one of another
+//! page is. One page is held, and never more.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -15,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use memmap2::{Mmap, MmapOptions};
 
 use crate::data::index::Index;
+use crate::data::packed::{PackedPage, part_of_page, read_page};
 use crate::error::{self, FaultKind, SampleFault};
 use crate::jobs::sample::KEEP;
 use crate::jobs::shards::{MappedShard, Pattern, Shards};
@@ -52,6 +56,9 @@ pub(crate) struct Input {
     keeps: bool,
     mapped: Shards<MappedShard>,
     read: Shards<File>,
+    /// The packed page that was used last: its number, and its bytes.
+    page: Option<u64>,
+    unpacked: Vec<u8>,
 }
 
 /// The bytes of the sample that is open now.
@@ -105,6 +112,8 @@ impl Input {
             pattern,
             mapped: Shards::new(),
             read: Shards::new(),
+            page: None,
+            unpacked: Vec::new(),
         }
     }
 
@@ -125,6 +134,19 @@ impl Input {
         };
         check_length("the member", range.end - range.start, self.max_bytes)?;
         let number = index.part(id).map_or(0, |part| part.shard);
+        if let Some(page) = index.page(number) {
+            if self.page != Some(number) {
+                self.page = None;
+                let packed = page.at..page.at + page.packed;
+                let (file, len) = index.open_shard(number, path)?;
+                if packed.end > len as u64 {
+                    return Err(cut_off(&packed, len as u64));
+                }
+                self.unpack(&file, &page)?;
+                self.page = Some(number);
+            }
+            return part_of_page(&self.unpacked, &range).map(Bytes::Read);
+        }
         match self.mode {
             InputMode::Map if !self.keeps => {
                 let (file, len) = index.open_shard(number, path)?;
@@ -174,6 +196,24 @@ impl Input {
                     }
                 })?;
                 Ok(Bytes::Read(buffer))
+            }
+        }
+    }
+}
+
+impl Input {
+    fn unpack(&mut self, file: &File, page: &PackedPage) -> Result<(), SampleFault> {
+        let range = page.at..page.at + page.packed;
+        match self.mode {
+            InputMode::Map if page.packed > 0 => {
+                let map = map(file, &range)?;
+                sigbus::set_live_map(&map);
+                let packed = LiveFile(map);
+                page.unpack(&packed.0, &mut self.unpacked)
+            }
+            InputMode::Map | InputMode::Read => {
+                let packed = read_page(file, page).map_err(unreadable)?;
+                page.unpack(&packed, &mut self.unpacked)
             }
         }
     }

@@ -233,13 +233,21 @@ impl Prepared {
         let worst = self.worst.as_ref();
         let shards = self.index.shard_bytes();
         let of_shards = workers > 0 && shards.is_some();
+        // A packed page stays unpacked while its samples are used. Workers map what it was.
+        let pages = match workers {
+            0 => self.index.largest_page() + self.index.largest_packed(),
+            _ => self.index.largest_page(),
+        };
         Ingredients {
             workers,
             batch: self.plan.most_rows(),
             slot_bytes: self.packing.slot_bytes(),
             row_bytes: self.packing.row_bytes(),
             scratch_bytes: worst.map_or(0, Worst::scratch_bytes),
-            input_bytes: worst.filter(|_| !of_shards).map_or(0, |w| w.input_bytes),
+            input_bytes: worst
+                .filter(|_| !of_shards)
+                .map_or(0, |w| w.input_bytes)
+                .saturating_add(pages),
             page_cache_bytes: shards.filter(|_| of_shards).map_or(0, |(all, largest)| {
                 all.min(
                     MAPPED_SHARDS

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::{
-    FolderOptions, Index, ListOptions, ScanReport, ShardOptions, TableOptions,
+    FolderOptions, Index, ListOptions, ParquetOptions, ScanReport, ShardOptions, TableOptions,
 };
 use crate::error::{Error, Result};
 use crate::fetch::client::Fetcher;
@@ -27,6 +27,9 @@ pub enum Source {
     /// Uncompressed tar shards, as WebDataset writes them;
     /// [`Index::expand_shards`] makes paths of patterns.
     Shards(Vec<PathBuf>, ShardOptions),
+    /// Parquet files, as Hugging Face writes them; [`Index::expand_parquet`] makes paths of a
+    /// folder or a pattern. Read with the feature `parquet`.
+    Parquet(Vec<PathBuf>, ParquetOptions),
     /// A cache that lies in an object store.
     Store(Address, FetchOptions),
     /// An index that is in memory already.
@@ -35,14 +38,15 @@ pub enum Source {
 
 impl Source {
     /// What a data set may be, in words: for help and for messages.
-    pub const KINDS: &str = "a folder, tar shards, a list file, a table, a cache, a saved index, \
-                              or the address of a cache (s3://BUCKET/PREFIX)";
+    pub const KINDS: &str = "a folder, tar shards, Parquet files, a list file, a table, a cache, a \
+                              saved index, or the address of a cache (s3://BUCKET/PREFIX)";
 
     /// A folder is a cache when it has a cache's manifest, and a folder of images
     /// otherwise; a file is a saved index when it begins like one, a table when
     /// [`Index::names_table`] says so, and a list file otherwise. A path that ends in `.tar`, or as a compressed one
     /// does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to do), or
-    /// that is not there and has the signs of a brace or a glob, is of tar shards. An
+    /// that is not there and has the signs of a brace or a glob, is of tar shards; what
+    /// [`Index::names_parquet`] says, of Parquet files. An
     /// address of an object store is that of a cache. All with default options.
     ///
     /// # Errors
@@ -51,6 +55,10 @@ impl Source {
         let path = path.as_ref().to_owned();
         if Address::is_one(&path) && !Index::names_tars(&path) {
             return Ok(Self::Store(Address::parse(&path)?, FetchOptions::default()));
+        }
+        if !Index::is_cache(&path) && Index::names_parquet(&path) {
+            let files = Index::expand_parquet(&path)?;
+            return Ok(Self::Parquet(files, ParquetOptions::default()));
         }
         if Index::names_shards(&path) {
             let shards = Index::expand_shards(&[&path])?;
@@ -108,6 +116,9 @@ impl Source {
             }
             Self::List(path, options) => Index::list(&path, &options).map(|(i, r)| (i, Some(r))),
             Self::Table(path, options) => Index::table(&path, &options).map(|(i, r)| (i, Some(r))),
+            Self::Parquet(files, options) => {
+                Index::parquet(&files, &options).map(|(i, r)| (i, Some(r)))
+            }
             Self::Saved(path) => {
                 let index = Index::load(&path)?;
                 index.check_shards()?;

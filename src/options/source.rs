@@ -9,7 +9,8 @@ use serde::Deserialize;
 use crate::configs::paddle::Training;
 use crate::data::index::{
     Classes, Delimiter, FolderLabels, FolderOptions, Index, JSON_EXTENSION, KeepIndex, ListLabels,
-    ListOptions, ShardLabels, ShardOptions, TableLabels, TableOptions,
+    ListOptions, ParquetLabels, ParquetOptions, ShardLabels, ShardOptions, TableLabels,
+    TableOptions,
 };
 use crate::error::{Error, Result};
 use crate::fetch::FetchOptions;
@@ -37,7 +38,10 @@ pub struct SourceOptions {
     pub boxes: Option<PathBuf>,
     /// Column of the paths of a table.
     pub path_column: Option<String>,
-    /// Column of the labels of a table; or several, with a comma between two.
+    /// Column of the pictures of Parquet files.
+    pub image_column: Option<String>,
+    /// Column of the labels of a table, or of Parquet files; of a table several, with a comma
+    /// between two.
     pub label_column: Option<String>,
     /// Stands behind each path of a table.
     pub path_suffix: Option<String>,
@@ -79,6 +83,7 @@ impl SourceOptions {
             || self.allow_outside
             || self.boxes.is_some()
             || self.has_table_options()
+            || self.image_column.is_some()
             || self.label_field.is_some()
             || self.label_json.is_some()
             || self.index_dir.is_some()
@@ -110,6 +115,9 @@ impl SourceOptions {
     /// # Errors
     /// Nothing is named, or is there; an option that says nothing for such a source.
     pub fn source(&self, config: Option<&Training>) -> Result<Source> {
+        if let Some(list) = &self.list {
+            self.refuse_image_column(list)?;
+        }
         match (&self.list, &self.path, config) {
             (Some(list), root, _) if self.means_table(list, config) => {
                 self.refuse_two_roots(root.as_deref())?;
@@ -176,6 +184,9 @@ impl SourceOptions {
         if !matches!(detected, Source::Store(..)) {
             self.refuse_fetch_options(path, "on this machine")?;
         }
+        if !matches!(detected, Source::Parquet(..)) {
+            self.refuse_image_column(path)?;
+        }
         let found = match detected {
             Source::Table(path, _) if !self.means_table(&path, config) => {
                 Source::List(path, ListOptions::default())
@@ -209,6 +220,16 @@ impl SourceOptions {
                 self.refuse_list_options(path, "of tar shards")?;
                 self.refuse_table_options(path, "of tar shards")?;
                 Source::Shards(shards, self.shard_options()?)
+            }
+            Source::Parquet(files, _) => {
+                let kind = (path, "of Parquet files");
+                let fix = "remove the option, or give a table (.csv, .tsv, .jsonl)";
+                self.refuse(self.path_column.is_some(), "path_column", kind, fix)?;
+                self.refuse(self.path_suffix.is_some(), "path_suffix", kind, fix)?;
+                self.refuse_list_options(path, kind.1)?;
+                self.refuse_shard_options(path, kind.1)?;
+                refuse_boxes(config, path, kind.1)?;
+                Source::Parquet(files, self.parquet_options()?)
             }
             saved @ (Source::Cache(_) | Source::Saved(_)) => {
                 let kind = match saved {
@@ -359,6 +380,31 @@ impl SourceOptions {
         Ok(options)
     }
 
+    fn parquet_options(&self) -> Result<ParquetOptions> {
+        let labels = match (&self.label_column, self.labels) {
+            (Some(_), LabelSource::None) => return Err(two_of_labels()),
+            (Some(name), LabelSource::Auto) => ParquetLabels::Column(name.clone()),
+            (None, LabelSource::Auto) => ParquetLabels::Auto,
+            (None, LabelSource::None) => ParquetLabels::None,
+        };
+        Ok(ParquetOptions {
+            image_column: self.image_column.clone(),
+            labels,
+            classes: self.classes.as_deref().map(Classes::read).transpose()?,
+        })
+    }
+
+    fn refuse_image_column(&self, path: &Path) -> Result<()> {
+        let what_to_do = "remove the option, or give Parquet files";
+        let kind = (path, "no Parquet file");
+        self.refuse(
+            self.image_column.is_some(),
+            "image_column",
+            kind,
+            what_to_do,
+        )
+    }
+
     fn table_options(&self, file: &Path, config: Option<&Training>) -> Result<TableOptions> {
         let table = (file, "a table");
         let without = "remove it, or the options of tables";
@@ -371,11 +417,7 @@ impl SourceOptions {
         let of_config = config.map(|config| &config.list_options);
         let has_none = of_config.is_some_and(|list| list.labels == ListLabels::None);
         let labels = match (&self.label_column, self.labels) {
-            (Some(_), LabelSource::None) => {
-                return Err(Error::config(
-                    "`label_column` and `labels: none` exclude each other: give one",
-                ));
-            }
+            (Some(_), LabelSource::None) => return Err(two_of_labels()),
             (Some(names), LabelSource::Auto) => {
                 let names = names.split(',').map(|name| name.trim().to_owned());
                 TableLabels::Columns(names.collect())
@@ -418,6 +460,10 @@ impl SourceOptions {
         options.allow_outside = self.allow_outside;
         Ok(options)
     }
+}
+
+fn two_of_labels() -> Error {
+    Error::config("`label_column` and `labels: none` exclude each other: give one")
 }
 
 /// Boxes of the config are those of a list file.

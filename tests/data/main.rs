@@ -1,9 +1,11 @@
-//! Data sets in tar shards, and caches of them, here and in object stores; lists with box files.
+//! Data sets in tar shards and Parquet files, and caches of them, here and in object stores; lists
+//! with box files.
 
 #[path = "../common/mod.rs"]
 mod common;
 
 mod boxes;
 mod cache;
+mod parquet;
 mod shards;
 mod stores;

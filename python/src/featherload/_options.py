@@ -185,7 +185,7 @@ def scales(sizes: Any) -> dict[str, Any]:
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
-    *("boxes", "path_column", "label_column", "path_suffix"),
+    *("boxes", "path_column", "image_column", "label_column", "path_suffix"),
     *("label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
 )
 # Whole numbers, with the least that they may be.

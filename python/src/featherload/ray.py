@@ -39,6 +39,7 @@ _SOURCE = {
     "allow_outside",
     "boxes",
     "path_column",
+    "image_column",
     "label_column",
     "path_suffix",
     "label_field",

@@ -52,9 +52,14 @@ pub struct SourceArgs {
     #[arg(long, value_name = "NAME")]
     path_column: Option<String>,
 
-    /// Column of a table that has the labels, class numbers or names (default: `label`,
-    /// `class`, `category` or `target`; without one there are none); several columns are a
-    /// vector of their numbers.
+    /// Column of Parquet files that has the pictures (default: the only one that there is, or
+    /// `image`).
+    #[arg(long, value_name = "NAME")]
+    image_column: Option<String>,
+
+    /// Column of a table or of Parquet files that has the labels, class numbers or names (default: `label`,
+    /// `class`, `category` or `target`; without one there are none); several columns of
+    /// a table are a vector of their numbers.
     #[arg(long, value_name = "NAME,..", conflicts_with = "labels")]
     label_column: Option<String>,
 
@@ -97,7 +102,8 @@ pub fn source_help() -> String {
 pub fn source_long_help() -> String {
     format!(
         "{}. A folder has class sub-folders or is flat; of shards give \
-         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; a list has `path label` lines; a \
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; of Parquet files a folder or \
+         'DIR/train-*.parquet'; a list has `path label` lines; a \
          table is a .csv or .tsv with a header line, or a .jsonl; an index is kept by `featherload index --save`",
         source_help()
     )
@@ -127,6 +133,7 @@ impl SourceArgs {
             allow_outside,
             boxes,
             path_column,
+            image_column,
             label_column,
             path_suffix,
             label_field,
@@ -136,7 +143,7 @@ impl SourceArgs {
             fetch_limit,
         } = self;
         let paths = [list, classes, root, boxes, index_dir, fetch_dir];
-        let of_tables = [path_column, label_column, path_suffix];
+        let of_tables = [path_column, image_column, label_column, path_suffix];
         let texts = [delimiter, label_field, label_json];
         *labels == LabelSource::Auto
             && !allow_outside
@@ -161,6 +168,7 @@ impl SourceArgs {
         said.allow_outside = self.allow_outside;
         said.boxes.clone_from(&self.boxes);
         said.path_column.clone_from(&self.path_column);
+        said.image_column.clone_from(&self.image_column);
         said.label_column.clone_from(&self.label_column);
         said.path_suffix.clone_from(&self.path_suffix);
         said.label_field.clone_from(&self.label_field);

@@ -36,7 +36,8 @@ impl Index {
                 Some(part) => {
                     if shard.replace(part.shard) != Some(part.shard) {
                         let bytes = self.sealed.bytes();
-                        content.begin_shard(self.layout.shard_path(bytes, part.shard));
+                        let path = self.layout.shard_path(bytes, part.shard);
+                        content.begin_page(path, self.page(part.shard));
                         stamps.push(self.layout.stamp(bytes, part.shard).unwrap_or_default());
                     }
                     content.push_part(name, part.at, part.bytes);

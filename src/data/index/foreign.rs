@@ -18,7 +18,7 @@ const MOST_READ: usize = 64 << 10;
 
 /// How a file begins, what it is, and what to do with it.
 const MAGIC: [(&[u8], &str, &str); 19] = [
-    (b"PAR1", "a Parquet file", EXPORT),
+    (b"PAR1", "a Parquet file", PARQUET),
     (b"ARROW1\0\0", "an Arrow file", EXPORT),
     (b"\xff\xff\xff\xff\x10\0\0\0", "an Arrow stream", EXPORT),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", EXPORT),
@@ -47,6 +47,7 @@ const MAGIC: [(&[u8], &str, &str); 19] = [
     ),
 ];
 
+const PARQUET: &str = "give it by a name that ends in .parquet, or a folder of such files alone";
 const EXPORT: &str = "write its pictures to a folder or to tar shards, and give these";
 const UNPACK: &str = "unpack it, and give the folder";
 const DECOMPRESS: &str = "unpack it, and give the folder or the plain tar";
@@ -235,8 +236,8 @@ mod tests {
             (
                 "a.bin",
                 &b"PAR1\x15\x04\x15"[..],
-                "is a Parquet file: write its pictures to a \
-                                                 folder or to tar shards, and give these",
+                "is a Parquet file: give it by a name that ends in .parquet, or a folder of such \
+                 files alone",
             ),
             ("b", b"ARROW1\0\0", "is an Arrow file: write its pictures"),
             (
@@ -416,7 +417,7 @@ mod tests {
             (
                 "part-0.parquet",
                 b"PAR1",
-                "part-0.parquet is a Parquet file: write its pictures",
+                "part-0.parquet is a Parquet file: give it by a name",
             ),
             (
                 "a.tfrecord",

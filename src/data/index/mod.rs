@@ -11,8 +11,8 @@
 //! - `samples`: the index itself; `chosen`: some samples as an index of their own;
 //!   `label`: what a sample is labelled with; `place`: where it lies; `classes`,
 //!   `class_counts`: names of classes, samples of each;
-//! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `open_cache`:
-//!   one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
+//! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`,
+//!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
 //!   their paths start; `value`: a label as it is written; `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
@@ -52,6 +52,7 @@ mod names;
 mod of_cache;
 mod open_cache;
 mod opening;
+mod parquet;
 mod place;
 mod reach;
 mod report;
@@ -72,6 +73,7 @@ pub use label::Label;
 pub use list::{Delimiter, ListLabels, ListOptions};
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use of_cache::CachedSamples;
+pub use parquet::{ParquetLabels, ParquetOptions};
 pub use report::{DamagedShard, ScanReport, SkipReason, Skipped, TableColumns};
 pub use samples::Index;
 pub use sealed::LabelVector;

@@ -1,5 +1,5 @@
-//! The ways to an index: a folder, a list, a table, tar shards, a cache, a saved one; and how
-//! it is saved.
+//! The ways to an index: a folder, a list, a table, tar shards, Parquet files, a cache, a saved
+//! one; and how it is saved.
 //!
 //! In the consumer. Never in here: how any of them is read.
 
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::folder::{self, FolderOptions};
 use crate::data::index::list::{self, ListOptions};
+use crate::data::index::parquet::{self, ParquetOptions};
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::data::index::shards::{self, ShardOptions};
@@ -44,6 +45,33 @@ impl Index {
     /// Whether `path` is a table's, by its end.
     pub fn names_table(path: &Path) -> bool {
         table::has_table_extension(path)
+    }
+
+    /// The samples of Parquet files, as Hugging Face writes them, in the order of `files` and of
+    /// their rows. Of pages that are not compressed only lengths are read; compressed ones are
+    /// unpacked, once here and again where samples of them are used.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is none; no column of pictures, or several; labels that
+    /// are of several kinds, or that a row lacks; no rows at all. All of them, without the
+    /// feature `parquet`.
+    pub fn parquet(files: &[PathBuf], options: &ParquetOptions) -> Result<(Self, ScanReport)> {
+        parquet::open(files, options)
+    }
+
+    /// Whether `path` names Parquet files: by its end, which a pattern (`train-*.parquet`) may
+    /// have too, or as a folder that has such files and neither pictures nor folders.
+    pub fn names_parquet(path: &Path) -> bool {
+        parquet::is_named(path)
+    }
+
+    /// The Parquet files that `path` names: itself, those of a pattern, or those of a folder by
+    /// the bytes of their names.
+    ///
+    /// # Errors
+    /// A pattern that finds nothing, and a folder with files of several splits.
+    pub fn expand_parquet(path: &Path) -> Result<Vec<PathBuf>> {
+        parquet::expand(path)
     }
 
     /// The samples of uncompressed tar shards, as WebDataset writes them, in the

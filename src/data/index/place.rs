@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::data::index::{Index, Part};
+use crate::data::packed::PackedPage;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::regular::{Stamp, keeps_inodes, keeps_inodes_of, open_stamped};
 
@@ -39,6 +40,24 @@ impl Index {
     /// id that is not less than [`Index::len`].
     pub(crate) fn part(&self, id: u64) -> Option<Part> {
         self.layout.part(self.sealed.bytes(), id)
+    }
+
+    /// The packed page that a shard is, and that its samples are parts of; none where it is a
+    /// file.
+    pub(crate) fn page(&self, number: u64) -> Option<PackedPage> {
+        self.layout.page(self.sealed.bytes(), number)
+    }
+
+    /// Bytes of the largest page once it is unpacked; 0 where none must be.
+    pub(crate) fn largest_page(&self) -> u64 {
+        let pages = (0..self.shards()).filter_map(|number| self.page(number));
+        pages.map(|page| page.unpacked).max().unwrap_or(0)
+    }
+
+    /// Bytes of the largest page that must be unpacked, as it lies in its file.
+    pub(crate) fn largest_packed(&self) -> u64 {
+        let pages = (0..self.shards()).filter_map(|number| self.page(number));
+        pages.map(|page| page.packed).max().unwrap_or(0)
     }
 
     /// The full path, as `open` wants it, of the file that has a sample's bytes, and
@@ -100,7 +119,11 @@ impl Index {
     /// where samples are files.
     pub(crate) fn shard_bytes(&self) -> Option<(u64, u64)> {
         let stamp = |number| self.layout.stamp(self.sealed.bytes(), number);
-        let bytes = (0..self.shards()).map(|number| stamp(number).map_or(0, |s| s.bytes));
+        // A page is mapped for as long as it takes to unpack it, and counts as what it is then.
+        let bytes = (0..self.shards()).map(|number| match self.page(number) {
+            Some(page) => page.packed,
+            None => stamp(number).map_or(0, |s| s.bytes),
+        });
         let largest = bytes.clone().max()?;
         Some((bytes.fold(0, u64::saturating_add), largest))
     }

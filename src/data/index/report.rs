@@ -38,16 +38,20 @@ pub struct ScanReport {
     /// what has another one, or one that is no short text, is counted member by
     /// member under [`ScanReport::MORE_FIELDS`].
     pub other_fields: BTreeMap<String, u64>,
-    /// What was read of a table; none of other sources.
+    /// What was read of a table or of Parquet files; none of other sources.
     pub columns: Option<TableColumns>,
 }
 
-/// Columns of a table that were read.
+/// Columns of a table, or of Parquet files, that were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TableColumns {
-    /// That of the paths.
+    /// That of the paths; empty where pictures stand in a column themselves.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
+    /// That of the pictures of Parquet files; none of tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Those of the labels; empty where there are none.
     pub labels: Vec<String>,
 }
@@ -56,7 +60,10 @@ impl fmt::Display for TableColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// More are counted.
         const NAMED: usize = 5;
-        write!(f, "paths {}, labels ", shown(self.path.as_bytes()))?;
+        match &self.image {
+            Some(image) => write!(f, "pictures {}, labels ", shown(image.as_bytes()))?,
+            None => write!(f, "paths {}, labels ", shown(self.path.as_bytes()))?,
+        }
         match self.labels.as_slice() {
             [] => f.write_str("none"),
             labels if labels.len() > NAMED => write!(f, "of {} columns", labels.len()),

@@ -14,7 +14,8 @@
 //!  48  where the root begins u64, its length with what is behind it u64
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
-//!      bytes per size of a part u8, bytes per box u8 (0 or 16), 0 x 3
+//!      bytes per size of a part u8, bytes per box u8 (0 or 16),
+//!      bytes per packed page u8 (0 or 32), 0 x 2
 //!  80  label width u64           | every section's place follows
 //!  88  path bytes u64, classes u64, class name bytes u64
 //! 112  shards u64, shard path bytes u64
@@ -23,6 +24,7 @@
 //!      with boxes: samples x (left, top, right, bottom u32)
 //!      with shards: offsets: samples x 8; sizes: samples x (4 or 8);
 //!                   first samples: shards x 8; shard path ends: shards x 8
+//!      with packed pages: shards x (place, length, length unpacked, codec u64)
 //!      class name ends: classes x 8
 //!      class names, shard paths, then paths
 //!      root; then for each shard what it was like: length u64, time of change
@@ -36,7 +38,7 @@
 //!
 //! - `head`: the numbers that it begins with; `damage`: why bytes are no index;
 //! - `content`: what a scan gathers, encoded; `parts`: the sections of shards;
-//!   `boxes`: that of boxes;
+//!   `boxes`: that of boxes; `pages`: that of packed pages of Parquet files;
 //! - `words`: tables of words in bytes; `label_vector`: one label of several numbers.
 
 mod boxes;
@@ -44,6 +46,7 @@ mod content;
 mod damage;
 mod head;
 mod label_vector;
+mod pages;
 mod parts;
 mod words;
 
@@ -56,6 +59,7 @@ use twox_hash::XxHash3_128;
 
 use crate::data::index::classes::Classes;
 use crate::data::index::label::Label;
+use crate::data::packed::PackedPage;
 use crate::error::Result;
 use crate::picture::PixelBox;
 use crate::sys::regular::Stamp;
@@ -217,6 +221,7 @@ impl Layout {
             word_bytes,
             size_bytes,
             box_bytes,
+            page_bytes,
             zeros @ ..,
         ] = fields.take::<8>();
         let width = fields.u64();
@@ -228,8 +233,9 @@ impl Layout {
             size_bytes,
             shards: fields.u64(),
             shard_path_bytes: fields.u64(),
+            page_bytes,
         };
-        if zeros != [0; 3] {
+        if zeros != [0; 2] {
             return Err(Damage::Counts { of: "fields" });
         }
         if end_bytes != 4 && end_bytes != 8 {
@@ -380,6 +386,11 @@ impl Layout {
         parts
             .and_then(|p| p.shard_path(bytes, number))
             .unwrap_or_default()
+    }
+
+    /// The packed page that a shard is; none where it is a file.
+    pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
+        self.parts.as_ref()?.page(bytes, number)
     }
 
     /// None where samples are files, and for an id that is none.

@@ -162,7 +162,7 @@ fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// The deepest folder that all of them are in.
-fn common_folder(paths: &[PathBuf]) -> PathBuf {
+pub(crate) fn common_folder(paths: &[PathBuf]) -> PathBuf {
     let folder = |path: &PathBuf| path.parent().map_or_else(|| "/".into(), Path::to_owned);
     let mut common: PathBuf = paths.first().map_or_else(|| "/".into(), folder);
     for path in paths {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,6 +17,7 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::data::index::Index;
+use crate::data::packed::{part_of_page, read_page};
 use crate::data::sizes::Sizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::Upright;
@@ -34,6 +35,10 @@ const RUN: usize = 64;
 /// Reading headers waits for storage more than it computes.
 const THREADS_PER_CPU: usize = 2;
 const MAX_THREADS: usize = 32;
+
+/// Bytes of packed pages that all threads may hold, packed and unpacked. One thread holds a page
+/// in any case.
+const MOST_OF_PAGES: u64 = 1 << 30;
 
 /// Bytes read at a time.
 const PIECE: usize = 4096;
@@ -94,8 +99,13 @@ pub(crate) fn headers_of(
     sizes.try_reserve_exact(samples).map_err(|_| too_many())?;
     sizes.resize(samples, [0u32; 2]);
     let ended = AtomicBool::new(false);
+    let pages = index.largest_page().saturating_add(index.largest_packed());
+    let threads = match MOST_OF_PAGES.checked_div(pages) {
+        Some(fit) => thread_count(samples).min(usize::try_from(fit).unwrap_or(1).max(1)),
+        None => thread_count(samples),
+    };
     let new = || Reader::new(index, limits, upright, max_faults);
-    let findings = with_pool("featherload-survey", thread_count(samples), |_| {
+    let findings = with_pool("featherload-survey", threads, |_| {
         let runs = sizes.par_chunks_mut(RUN).enumerate();
         runs.fold(new, |reader, (run, sizes)| {
             reader.run(run, sizes, seen, wanted, &ended)
@@ -239,6 +249,9 @@ pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, S
 struct Files {
     path: Vec<u8>,
     shard: Option<(u64, Arc<File>)>,
+    /// The packed page that was unpacked last.
+    page: Option<u64>,
+    unpacked: Vec<u8>,
 }
 
 impl Files {
@@ -263,6 +276,18 @@ impl Files {
             None => Arc::new(index.open_shard(part.shard, path)?.0),
         };
         self.shard = Some((part.shard, file.clone()));
+        if let Some(page) = index.page(part.shard) {
+            if self.page != Some(part.shard) {
+                self.page = None;
+                let packed = read_page(&file, &page).map_err(|e| {
+                    SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
+                })?;
+                page.unpack(&packed, &mut self.unpacked)?;
+                self.page = Some(part.shard);
+            }
+            let picture = part_of_page(&self.unpacked, &range)?;
+            return Ok((header(Cursor::new(picture), limits)?, part.bytes));
+        }
         Ok((header(Part::new(file, range), limits)?, part.bytes))
     }
 }

@@ -63,6 +63,13 @@ impl Maps {
     ) -> Result<(), SampleFault> {
         let (path, located) = index.locate(id, path)?;
         let of = index.part(id).map(|part| part.shard);
+        if of.is_some_and(|shard| index.page(shard).is_some()) {
+            return Err(SampleFault::new(
+                FaultKind::Unsupported,
+                "lies in a compressed page of a Parquet file (`featherload cache build` makes \
+                 shards of it)",
+            ));
+        }
         if of.is_none() || *shard != of {
             self.maps.push(map_warm(index, of, path)?);
             *shard = of;

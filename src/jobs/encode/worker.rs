@@ -217,6 +217,7 @@ impl Job for EncodeJob {
             .max_scratch
             .saturating_add(sample::KEEP as u64)
             .saturating_add(sample::BESIDE_SCRATCH)
+            .saturating_add(self.index.largest_page())
             .saturating_add(pixels)
     }
 

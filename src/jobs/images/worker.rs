@@ -162,6 +162,7 @@ impl Job for ImageJob {
         self.max_scratch
             .saturating_add(sample::KEEP as u64)
             .saturating_add(sample::BESIDE_SCRATCH)
+            .saturating_add(self.index.largest_page())
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {

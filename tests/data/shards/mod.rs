@@ -1,7 +1,7 @@
 //! Tar shards made by the `tar` crate, loaded: streams, labels, damage, indexes
 //! that are kept, and the command line.
 
-mod scene;
+pub mod scene;
 
 mod command;
 mod kept;

@@ -5,7 +5,9 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{DamagedShard, FolderLabels, Index, ScanReport, ShardLabels, TableLabels};
+use featherload::index::{
+    DamagedShard, FolderLabels, Index, ParquetLabels, ScanReport, ShardLabels, TableLabels,
+};
 use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
@@ -123,6 +125,11 @@ fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
             let opened = Index::table(&file, &options);
             options.labels = TableLabels::None;
             (opened, Source::Table(file, options))
+        }
+        Source::Parquet(files, mut options) => {
+            let opened = Index::parquet(&files, &options);
+            options.labels = ParquetLabels::None;
+            (opened, Source::Parquet(files, options))
         }
         other => {
             let (index, scan) = other.open()?;

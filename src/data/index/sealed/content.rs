@@ -14,6 +14,7 @@ use crate::data::index::sealed::head::{
     COUNTS_END, HEAD, KIND_CLASS, KIND_NONE, KIND_VECTOR, MAGIC, NAME, VERSION,
 };
 use crate::data::index::sealed::parts::Parts;
+use crate::data::packed::PackedPage;
 use crate::error::Result;
 use crate::picture::PixelBox;
 use crate::sys::regular::Stamp;
@@ -54,8 +55,15 @@ impl Content {
 
     /// The samples that are pushed from here on are parts of the shard at `path`.
     pub(crate) fn begin_shard(&mut self, path: &[u8]) {
+        self.begin_page(path, None);
+    }
+
+    /// The same of a page of the file at `path`, which is unpacked before samples are found
+    /// in it.
+    pub(crate) fn begin_page(&mut self, path: &[u8], page: Option<PackedPage>) {
         let first = self.ends.len() as u64;
-        self.parts.get_or_insert_default().begin_shard(path, first);
+        let parts = self.parts.get_or_insert_default();
+        parts.begin_shard(path, first, page);
     }
 
     /// A sample that is `bytes` bytes at `at` of the shard that was begun last,
@@ -119,7 +127,7 @@ impl Content {
         let mut counts = Vec::with_capacity(COUNTS_END - HEAD);
         counts.extend_from_slice(&samples.to_le_bytes());
         counts.extend_from_slice(&[kind, end_bytes, word_bytes, parts.size_bytes]);
-        counts.extend_from_slice(&[box_bytes, 0, 0, 0]);
+        counts.extend_from_slice(&[box_bytes, parts.page_bytes, 0, 0]);
         counts.extend_from_slice(&width.to_le_bytes());
         counts.extend_from_slice(&(self.paths.len() as u64).to_le_bytes());
         counts.extend_from_slice(&(self.classes.len() as u64).to_le_bytes());
@@ -127,7 +135,7 @@ impl Content {
         counts.extend_from_slice(&parts.shards.to_le_bytes());
         counts.extend_from_slice(&parts.shard_path_bytes.to_le_bytes());
 
-        let sections: [&[u8]; 12] = [
+        let sections: [&[u8]; 13] = [
             &counts,
             &ends,
             &labels,
@@ -136,6 +144,7 @@ impl Content {
             &parts.sizes,
             &parts.firsts,
             &parts.shard_ends,
+            &parts.pages,
             &class_ends,
             &class_names,
             &parts.shard_paths,

@@ -8,7 +8,9 @@
 use std::ops::Range;
 
 use crate::data::index::sealed::Damage;
+use crate::data::index::sealed::pages::{self, PagesAt};
 use crate::data::index::sealed::words::{Sections, Words};
+use crate::data::packed::PackedPage;
 
 /// What a scan of shards gathers beside names and labels.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,8 @@ pub(crate) struct Parts {
     firsts: Vec<u64>,
     shard_ends: Vec<u64>,
     shard_paths: Vec<u8>,
+    /// The page that each shard is; none where it is a file.
+    pages: Vec<Option<PackedPage>>,
 }
 
 /// The sections as bytes.
@@ -32,13 +36,16 @@ pub(crate) struct Encoded {
     pub(crate) firsts: Vec<u8>,
     pub(crate) shard_ends: Vec<u8>,
     pub(crate) shard_paths: Vec<u8>,
+    pub(crate) page_bytes: u8,
+    pub(crate) pages: Vec<u8>,
 }
 
 impl Parts {
-    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64) {
+    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64, page: Option<PackedPage>) {
         self.shard_paths.extend_from_slice(path);
         self.shard_ends.push(self.shard_paths.len() as u64);
         self.firsts.push(first);
+        self.pages.push(page);
     }
 
     pub(crate) fn push(&mut self, at: u64, bytes: u64) {
@@ -48,6 +55,7 @@ impl Parts {
 
     pub(crate) fn encode(self) -> Encoded {
         let wide = |all: &[u64]| all.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let (page_bytes, pages) = pages::encode(&self.pages);
         let narrow = self.sizes.iter().all(|&n| u32::try_from(n).is_ok());
         Encoded {
             size_bytes: if narrow { 4 } else { 8 },
@@ -63,6 +71,8 @@ impl Parts {
             firsts: wide(&self.firsts),
             shard_ends: wide(&self.shard_ends),
             shard_paths: self.shard_paths,
+            page_bytes,
+            pages,
         }
     }
 }
@@ -93,6 +103,7 @@ pub(crate) struct PartsAt {
     firsts: Words,
     shard_ends: Words,
     shard_paths: Range<usize>,
+    pages: Option<PagesAt>,
 }
 
 /// The counts, as they stand in front of the sections.
@@ -102,6 +113,7 @@ pub(crate) struct Counts {
     pub(crate) size_bytes: u8,
     pub(crate) shards: u64,
     pub(crate) shard_path_bytes: u64,
+    pub(crate) page_bytes: u8,
 }
 
 impl Counts {
@@ -111,7 +123,7 @@ impl Counts {
     /// Counts that do not go together.
     pub(crate) fn is_of_shards(self) -> Result<bool, Damage> {
         match (self.size_bytes, self.shards) {
-            (0, 0) if self.shard_path_bytes == 0 => Ok(false),
+            (0, 0) if self.shard_path_bytes == 0 && self.page_bytes == 0 => Ok(false),
             (4 | 8, 1..) => Ok(true),
             _ => Err(Damage::Counts { of: "shards" }),
         }
@@ -125,6 +137,7 @@ impl PartsAt {
             samples,
             size_bytes,
             shards,
+            page_bytes,
             ..
         } = counts;
         let wide = |at: Range<usize>| Words {
@@ -140,6 +153,7 @@ impl PartsAt {
         };
         let firsts = wide(sections.next([shards, 8, 1], "shards")?);
         let shard_ends = wide(sections.next([shards, 8, 1], "shards")?);
+        let pages = PagesAt::take(sections, shards, page_bytes)?;
         Ok(Self {
             shards: usize::try_from(shards).map_err(|_| Damage::Counts { of: "shards" })?,
             offsets,
@@ -147,6 +161,7 @@ impl PartsAt {
             firsts,
             shard_ends,
             shard_paths: 0..0,
+            pages,
         })
     }
 
@@ -185,6 +200,9 @@ impl PartsAt {
                 of: "shard path bytes",
             });
         }
+        if let Some(pages) = self.pages {
+            pages.check(bytes, self.shards())?;
+        }
         for id in 0..samples {
             let end = self.offsets.unsigned(bytes, id).and_then(|at| {
                 let bytes = self.sizes.unsigned(bytes, id)?;
@@ -202,6 +220,11 @@ impl PartsAt {
 
     pub(crate) fn shards(&self) -> u64 {
         self.shards as u64
+    }
+
+    /// The page that a shard is; none where it is a file.
+    pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
+        self.pages?.get(bytes, number)
     }
 
     pub(crate) fn shard_path<'a>(&self, bytes: &'a [u8], number: u64) -> Option<&'a [u8]> {

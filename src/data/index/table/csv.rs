@@ -100,6 +100,7 @@ impl Rows for CsvRows<'_> {
         TableColumns {
             path: name(&self.path),
             labels: self.labels.iter().map(name).collect(),
+            ..TableColumns::default()
         }
     }
 }

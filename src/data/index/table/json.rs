@@ -85,6 +85,7 @@ impl Rows for JsonRows<'_> {
         TableColumns {
             path: chosen.map(|chosen| chosen.path.name.clone()).collect(),
             labels: labels.map(|place| place.name.clone()).collect(),
+            ..TableColumns::default()
         }
     }
 }

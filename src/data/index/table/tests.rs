@@ -221,6 +221,7 @@ fn what_was_read_is_reported() {
         let columns = TableColumns {
             path: "a\u{1b}[31m".into(),
             labels: vec!["x".into(); labels],
+            ..TableColumns::default()
         };
         columns.to_string()
     };

@@ -1,0 +1,59 @@
+//! Reads Parquet files as Hugging Face writes them: where the bytes of pictures lie, and what
+//! their labels are.
+//!
+//! Runs in the consumer, before there are other processes; its threads are joined before it
+//! returns. Where a page is not packed, a picture is a range of the file, as it is of a tar: 4
+//! bytes are read of each. A packed page becomes a shard of its own, which is unpacked where a
+//! sample of it is used. So an index of packed pages reads them all, once.
+//!
+//! - A row is a sample, called `row-N`, from 0 in each file. A row without a picture is a
+//!   sample that fails.
+//! - Samples have the order of the files as they were named, and of the rows in them.
+//! - A file that is damaged is an error: nothing says what is left of it.
+//! - Memory: a thread holds one page, as it lies there and unpacked (512 MiB each at most).
+//!
+//! - `options`: how they are read; `found`: which names are those of such files;
+//! - `file`: one file; `footer`: its end; `columns`: which columns are meant;
+//! - `pages`: the pages of a column; `thrift`, `levels`: how heads and small numbers are
+//!   written; `pictures`, `labels`: what the two columns have.
+
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod file;
+#[cfg(feature = "parquet")]
+mod footer;
+mod found;
+#[cfg(feature = "parquet")]
+mod labels;
+#[cfg(feature = "parquet")]
+mod levels;
+mod options;
+#[cfg(feature = "parquet")]
+mod pages;
+#[cfg(feature = "parquet")]
+mod pictures;
+#[cfg(feature = "parquet")]
+mod thrift;
+
+use std::path::PathBuf;
+
+use crate::data::index::report::ScanReport;
+use crate::data::index::samples::Index;
+use crate::error::Result;
+
+pub(crate) use found::{expand, is_named};
+pub use options::{ParquetLabels, ParquetOptions};
+
+/// The index of Parquet files, which says what they were like.
+#[cfg(feature = "parquet")]
+pub(crate) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
+    file::open(files, options)
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn open(_: &[PathBuf], _: &ParquetOptions) -> Result<(Index, ScanReport)> {
+    Err(crate::error::Error::config(
+        "a Parquet file is a source only with the feature parquet: build featherload with it",
+    ))
+}

@@ -1,0 +1,221 @@
+//! Which column of a Parquet file has the pictures, and which the labels.
+//!
+//! In the consumer.
+
+use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
+use serde_json::Value as Json;
+
+use crate::data::index::names::shown;
+use crate::data::index::parquet::footer::Footer;
+use crate::data::index::parquet::options::{ParquetLabels, ParquetOptions};
+
+/// The columns of one file, by their numbers among all that have values.
+pub(super) struct Columns {
+    pub(super) picture: usize,
+    pub(super) label: Option<usize>,
+    /// Names of both.
+    pub(super) picture_name: String,
+    pub(super) label_name: Option<String>,
+    /// The names of classes, where the label is one of a list that the note has.
+    pub(super) classes: Option<Vec<String>>,
+    /// Whether a path stands beside the bytes.
+    pub(super) has_paths: bool,
+}
+
+/// What a top column is, as a picture's.
+enum As {
+    /// The number of the column that has the bytes, and whether it is one of a struct with a
+    /// path.
+    Bytes(usize, bool),
+    /// Texts, or a struct with nothing but a path.
+    Paths,
+    Other,
+}
+
+const PICTURES: [&str; 4] = ["image", "img", "picture", "photo"];
+const LABELS: [&str; 4] = ["label", "class", "category", "target"];
+
+impl Columns {
+    pub(super) fn find(footer: &Footer, options: &ParquetOptions) -> Result<Self, String> {
+        let schema = footer.data.file_metadata().schema_descr();
+        let features = footer.features()?;
+        let tops = schema.root_schema().get_fields();
+        let is_image = |name: &str| features.get(name).is_some_and(|f| kind(f) == "Image");
+        let (picture_name, picture, has_paths) = match &options.image_column {
+            Some(name) => {
+                let top = top_of(tops, name).ok_or_else(|| missing(name, tops, "image_column"))?;
+                match of_picture(schema, top) {
+                    As::Bytes(number, paths) => (name.clone(), number, paths),
+                    As::Paths => return Err(paths_alone(name)),
+                    As::Other => {
+                        return Err(format!(
+                            "has no pictures in column '{}', which is neither bytes nor a struct \
+                             with a field `bytes`: name another with `image_column`",
+                            shown(name.as_bytes())
+                        ));
+                    }
+                }
+            }
+            None => chosen(schema, tops, &is_image)?,
+        };
+        let label_name = match &options.labels {
+            ParquetLabels::None => None,
+            ParquetLabels::Column(name) => Some(name.clone()),
+            ParquetLabels::Auto => LABELS
+                .iter()
+                .find(|name| top_of(tops, name).is_some())
+                .map(|name| (*name).to_owned()),
+        };
+        let label = label_name.as_deref().map(|name| {
+            top_of(tops, name).ok_or_else(|| missing(name, tops, "label_column"))?;
+            let number = number_of(schema, &[name]);
+            number.filter(|n| is_flat(&schema.column(*n))).ok_or_else(|| {
+                format!(
+                    "has a list or a struct in column '{}', which is no label: name another with \
+                     `label_column`, or use `labels: none`",
+                    shown(name.as_bytes())
+                )
+            })
+        });
+        let label = label.transpose()?;
+        let feature = label_name.as_ref().and_then(|name| features.get(name));
+        let is_number = label.is_some_and(|n| {
+            let physical = schema.column(n).physical_type();
+            matches!(physical, Physical::INT32 | Physical::INT64)
+        });
+        let classes = feature.filter(|_| is_number).and_then(class_names);
+        Ok(Self {
+            picture,
+            label,
+            picture_name,
+            label_name,
+            classes,
+            has_paths,
+        })
+    }
+}
+
+/// The one column of pictures that there is, its number, and whether it has paths beside.
+fn chosen(
+    schema: &SchemaDescriptor,
+    tops: &[std::sync::Arc<Type>],
+    is_image: &dyn Fn(&str) -> bool,
+) -> Result<(String, usize, bool), String> {
+    let mut found = Vec::new();
+    let mut paths = None;
+    for top in tops {
+        match of_picture(schema, top) {
+            As::Bytes(number, paths) => found.push((top.name().to_owned(), number, paths)),
+            As::Paths if is_image(top.name()) || PICTURES.contains(&top.name()) => {
+                paths.get_or_insert(top.name());
+            }
+            As::Paths | As::Other => {}
+        }
+    }
+    if found.len() > 1 {
+        let only = |is: &dyn Fn(&str) -> bool| {
+            let mut those = found.iter().filter(|(name, ..)| is(name));
+            those.next().filter(|_| those.next().is_none()).cloned()
+        };
+        let by_name = |name: &str| PICTURES.contains(&name);
+        return only(is_image).or_else(|| only(&by_name)).ok_or_else(|| {
+            let names = found.iter().map(|(name, ..)| name.as_str());
+            format!(
+                "has several columns that may be pictures ({}): name one with `image_column`",
+                listed(names)
+            )
+        });
+    }
+    match (found.pop(), paths) {
+        (Some(one), _) => Ok(one),
+        (None, Some(name)) => Err(paths_alone(name)),
+        (None, None) => Err(format!(
+            "has no column of pictures, which is bytes or a struct with a field `bytes` (its \
+             columns: {})",
+            listed(tops.iter().map(|top| top.name()))
+        )),
+    }
+}
+
+fn of_picture(schema: &SchemaDescriptor, top: &Type) -> As {
+    let leaf = |path: &[&str]| {
+        let number = number_of(schema, path)?;
+        let column = schema.column(number);
+        let is_bytes = column.physical_type() == Physical::BYTE_ARRAY && is_flat(&column);
+        is_bytes.then_some((number, column))
+    };
+    let is_text = |column: &ColumnDescPtr| {
+        column.converted_type() == ConvertedType::UTF8 || column.logical_type_ref().is_some()
+    };
+    if top.is_primitive() {
+        return match leaf(&[top.name()]) {
+            Some((_, column)) if is_text(&column) => As::Paths,
+            Some((number, _)) => As::Bytes(number, false),
+            None => As::Other,
+        };
+    }
+    let path = leaf(&[top.name(), "path"]);
+    match (leaf(&[top.name(), "bytes"]), path) {
+        (Some((number, column)), path) if !is_text(&column) => As::Bytes(number, path.is_some()),
+        (_, Some(_)) => As::Paths,
+        _ => As::Other,
+    }
+}
+
+/// A column with one value a row.
+fn is_flat(column: &ColumnDescPtr) -> bool {
+    column.max_rep_level() == 0
+}
+
+fn number_of(schema: &SchemaDescriptor, path: &[&str]) -> Option<usize> {
+    let columns = schema.columns().iter();
+    let mut paths = columns.map(|column| column.path().parts());
+    paths.position(|parts| parts.iter().map(String::as_str).eq(path.iter().copied()))
+}
+
+fn top_of<'a>(tops: &'a [std::sync::Arc<Type>], name: &str) -> Option<&'a Type> {
+    tops.iter()
+        .map(AsRef::as_ref)
+        .find(|top| top.name() == name)
+}
+
+fn kind(feature: &Json) -> &str {
+    let kind = feature.get("_type").and_then(Json::as_str);
+    kind.unwrap_or_default()
+}
+
+/// The names of a `ClassLabel`, in the order of their numbers.
+fn class_names(feature: &Json) -> Option<Vec<String>> {
+    let names = feature
+        .get("names")
+        .filter(|_| kind(feature) == "ClassLabel");
+    let names = names?.as_array()?.iter();
+    names.map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn missing(name: &str, tops: &[std::sync::Arc<Type>], option: &str) -> String {
+    format!(
+        "has no column '{}' (its columns: {}): name one with `{option}`",
+        shown(name.as_bytes()),
+        listed(tops.iter().map(|top| top.name()))
+    )
+}
+
+pub(super) fn paths_alone(name: &str) -> String {
+    format!(
+        "has paths in column '{}', and no pictures: write it with the bytes of the pictures, or \
+         give the folder of the pictures, or a table",
+        shown(name.as_bytes())
+    )
+}
+
+/// Some names, for a message.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const MOST: usize = 8;
+    let mut names: Vec<_> = names.take(MOST + 1).map(|n| shown(n.as_bytes())).collect();
+    if names.len() > MOST {
+        names[MOST] = "...".into();
+    }
+    names.join(", ")
+}

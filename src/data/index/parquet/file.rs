@@ -1,0 +1,168 @@
+//! One Parquet file: its rows as samples; and all files as one index.
+//!
+//! In the consumer, a file a thread.
+
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use crate::data::index::names::shown;
+use crate::data::index::parquet::columns::{Columns, paths_alone};
+use crate::data::index::parquet::footer::Footer;
+use crate::data::index::parquet::labels::{self, FileLabels, Reading};
+use crate::data::index::parquet::options::ParquetOptions;
+use crate::data::index::parquet::pages::Pages;
+use crate::data::index::parquet::pictures::Places;
+use crate::data::index::report::{ScanReport, SkipReason, TableColumns};
+use crate::data::index::samples::Index;
+use crate::data::index::sealed::Content;
+use crate::data::index::shards::common_folder;
+use crate::data::shard::expand;
+use crate::error::{Error, Result};
+use crate::sys::regular::Stamp;
+use crate::sys::threads;
+
+/// Each holds a page, packed and unpacked.
+const MAX_THREADS: usize = 4;
+
+/// What one file has.
+struct Found {
+    places: Places,
+    labels: FileLabels,
+    columns: Columns,
+    stamp: Stamp,
+}
+
+pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
+    if files.is_empty() {
+        return Err(Error::config(
+            "no Parquet file is named: give a path or a pattern",
+        ));
+    }
+    let absolute = |path: &PathBuf| {
+        expand::must_be_a_file(path)?;
+        std::path::absolute(path).map_err(|_| Error::config("a Parquet file has an empty name"))
+    };
+    let paths = files.iter().map(absolute).collect::<Result<Vec<_>>>()?;
+    let found = threads::each("featherload-parquet", MAX_THREADS, &paths, |path| {
+        // In front of reading, so that a change meanwhile is noticed.
+        let stamp = Stamp::of(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::dataset(path, "no such file: check the path"),
+            _ => Error::io_at("look at", path, e),
+        })?;
+        let footer = Footer::read(path)?;
+        // The crate reads strangers' bytes too.
+        let read = catch_unwind(AssertUnwindSafe(|| read(&footer, options)));
+        let read = read.unwrap_or_else(|_| Err("is damaged: it cannot be read".into()));
+        let (places, labels, columns) = read.map_err(|what| Error::dataset(path, what))?;
+        Ok(Found {
+            places,
+            labels,
+            columns,
+            stamp,
+        })
+    })?;
+    join(&paths, found, options)
+}
+
+fn read(
+    footer: &Footer,
+    options: &ParquetOptions,
+) -> Result<(Places, FileLabels, Columns), String> {
+    let columns = Columns::find(footer, options)?;
+    let schema = footer.data.file_metadata().schema_descr();
+    let picture = schema.column(columns.picture);
+    let max_def = u32::try_from(picture.max_def_level()).unwrap_or(0);
+    let label = columns.label.map(|number| schema.column(number));
+    let mut places = Places::default();
+    let mut reading = label.as_ref().map(Reading::new).transpose()?;
+    let mut all: u64 = 0;
+    for group in footer.data.row_groups() {
+        let rows = u64::try_from(group.num_rows()).ok();
+        // A run of equal rows takes a few bytes: without a bound it would be without end.
+        let sum = rows.and_then(|rows| all.checked_add(rows));
+        let (Some(rows), Some(sum)) = (rows, sum.filter(|sum| *sum <= footer.len)) else {
+            return Err("is damaged: it has more rows than bytes".into());
+        };
+        all = sum;
+        let pages = |number: usize| {
+            let column = group.columns().get(number);
+            let column = column.ok_or("is damaged: a row group lacks a column")?;
+            Pages::of(&footer.file, footer.len, column)
+        };
+        places.add(pages(columns.picture)?, rows, max_def)?;
+        if let (Some(reading), Some(label), Some(number)) = (&mut reading, &label, columns.label) {
+            reading.add(label, pages(number)?, rows)?;
+        }
+    }
+    if places.nulls == all && all > 0 {
+        return Err(match columns.has_paths {
+            true => paths_alone(&columns.picture_name),
+            false => format!(
+                "has no picture in column '{}', where every row is null",
+                shown(columns.picture_name.as_bytes())
+            ),
+        });
+    }
+    let labels = reading.map_or(FileLabels::None, Reading::finish);
+    Ok((places, labels, columns))
+}
+
+fn join(
+    paths: &[PathBuf],
+    found: Vec<Found>,
+    options: &ParquetOptions,
+) -> Result<(Index, ScanReport)> {
+    let root = common_folder(paths);
+    let mut report = ScanReport::default();
+    let mut content = Content::default();
+    let (mut stamps, mut labels) = (Vec::new(), Vec::new());
+    let mut classes: Option<Option<Vec<String>>> = None;
+    for (path, file) in paths.iter().zip(found) {
+        let relative = path.strip_prefix(&root).unwrap_or(path);
+        if file.places.rows.is_empty() {
+            report.skip(SkipReason::EmptyShard, relative.to_owned());
+            continue;
+        }
+        if *classes.get_or_insert_with(|| file.columns.classes.clone()) != file.columns.classes {
+            return Err(Error::dataset(
+                path,
+                "names other classes than the first file: give files of one data set",
+            ));
+        }
+        add(&mut content, relative, &file.places, || {
+            stamps.push(file.stamp)
+        });
+        report.columns.get_or_insert_with(|| TableColumns {
+            image: Some(file.columns.picture_name),
+            labels: file.columns.label_name.into_iter().collect(),
+            ..TableColumns::default()
+        });
+        labels.push((path, file.labels));
+    }
+    report.samples = content.samples() as u64;
+    if report.samples == 0 {
+        return Err(Error::dataset(&root, "no rows in these Parquet files"));
+    }
+    let (of, labels): (Vec<&PathBuf>, Vec<FileLabels>) = labels.into_iter().unzip();
+    let joined = labels::join(labels, classes.flatten(), options.classes.as_ref());
+    (content.labels, content.classes) =
+        joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
+    let index = Index::seal(&root, content)?;
+    Ok((index.rebased(&root, &stamps)?, report))
+}
+
+/// Adds the samples of a file; calls `begun` for each shard that they are parts of.
+fn add(content: &mut Content, path: &Path, places: &Places, mut begun: impl FnMut()) {
+    let mut last = None;
+    for (row, place) in places.rows.iter().enumerate() {
+        if last != Some(place.page) {
+            let page = place.page.and_then(|n| places.pages.get(n as usize));
+            content.begin_page(path.as_os_str().as_bytes(), page.copied());
+            begun();
+            last = Some(place.page);
+        }
+        content.push_part(format!("row-{row}").as_bytes(), place.at, place.bytes);
+    }
+}

@@ -1,0 +1,134 @@
+//! What stands at the end of a Parquet file: its schema, its row groups, and the note of
+//! Hugging Face.
+//!
+//! In the consumer, on bytes that may be anything.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use serde_json::Value as Json;
+
+use crate::data::index::parquet::thrift::{Compact, LIST, STRUCT};
+use crate::error::{Error, Result};
+use crate::sys::regular;
+
+/// The longest footer.
+const MOST_FOOTER: u64 = 32 << 20;
+/// The longest note of Hugging Face.
+const MOST_NOTE: usize = 4 << 20;
+/// Groups in groups.
+const MOST_DEPTH: usize = 32;
+
+/// A file and its footer.
+pub(super) struct Footer {
+    pub(super) file: Arc<File>,
+    pub(super) len: u64,
+    pub(super) data: ParquetMetaData,
+}
+
+impl Footer {
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let (file, len) = regular::open(path).map_err(|e| Error::io_at("open", path, e))?;
+        let data = parse(&file, len).map_err(|what| Error::dataset(path, what))?;
+        Ok(Self {
+            file: Arc::new(file),
+            len,
+            data,
+        })
+    }
+
+    /// The features that Hugging Face's note has, by the names of their columns.
+    pub(super) fn features(&self) -> Result<serde_json::Map<String, Json>, String> {
+        let notes = self.data.file_metadata().key_value_metadata();
+        let note = notes.into_iter().flatten().find(|n| n.key == "huggingface");
+        let Some(note) = note.and_then(|note| note.value.as_deref()) else {
+            return Ok(serde_json::Map::new());
+        };
+        if note.len() > MOST_NOTE {
+            return Err("has a note of Hugging Face of more than 4 MiB: write it without".into());
+        }
+        // A note of another form says nothing.
+        let mut note: Json = serde_json::from_str(note).unwrap_or_default();
+        Ok(match note.pointer_mut("/info/features").map(Json::take) {
+            Some(Json::Object(features)) => features,
+            _ => serde_json::Map::new(),
+        })
+    }
+}
+
+fn parse(file: &File, len: u64) -> Result<ParquetMetaData, String> {
+    if len == 0 {
+        return Err("is an empty file: remove it, or write it again".into());
+    }
+    let not = || "is not a Parquet file, or it is cut off: it does not end as one".to_owned();
+    let read = |at: u64, bytes: &mut [u8]| {
+        file.read_exact_at(bytes, at)
+            .map_err(|e| format!("cannot be read: {e}"))
+    };
+    let end = len.checked_sub(8).filter(|end| *end >= 4).ok_or_else(not)?;
+    let mut tail = [0; 8];
+    read(end, &mut tail)?;
+    let [a, b, c, d, magic @ ..] = tail;
+    match &magic {
+        b"PAR1" => {}
+        b"PARE" => return Err("is an encrypted Parquet file: write it without".into()),
+        _ => return Err(not()),
+    }
+    let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if bytes > MOST_FOOTER {
+        return Err(format!(
+            "has a footer of {bytes} bytes, and 32 MiB is the most: write it with larger row groups"
+        ));
+    }
+    let at = end.checked_sub(bytes).filter(|at| *at >= 4);
+    let at = at.ok_or_else(|| "is damaged: its footer is longer than the file".to_owned())?;
+    let mut footer = vec![0; bytes as usize];
+    read(at, &mut footer)?;
+    if !has_plain_schema(&footer) {
+        return Err("is damaged: its footer has no schema".into());
+    }
+    ParquetMetaDataReader::decode_metadata(&footer)
+        .map_err(|e| format!("is damaged: its footer cannot be read ({e})"))
+}
+
+/// Whether the groups of the schema have the members that they count, and are not deep. The
+/// crate makes room by those counts and goes down without a bound.
+fn has_plain_schema(footer: &[u8]) -> bool {
+    let mut is_plain = false;
+    let read = Compact::new(footer).fields(|reader, number, kind| {
+        if (number, kind) != (2, LIST) {
+            return reader.skip(kind);
+        }
+        let (count, STRUCT) = reader.list()? else {
+            return None;
+        };
+        // Members that each open group still lacks; the root is one of nobody.
+        let mut open = vec![1];
+        for _ in 0..count {
+            let mut members = 0;
+            reader.fields(|reader, number, kind| {
+                match number {
+                    5 => members = reader.number(kind)?,
+                    _ => reader.skip(kind)?,
+                }
+                Some(())
+            })?;
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+            *open.last_mut()? -= 1;
+            if members != 0 {
+                open.push(u64::try_from(members).ok().filter(|n| *n <= count)?);
+            }
+            if open.len() > MOST_DEPTH {
+                return None;
+            }
+        }
+        is_plain = open.iter().all(|lacks| *lacks == 0);
+        is_plain.then_some(())
+    });
+    read.is_some() && is_plain
+}

@@ -1,0 +1,331 @@
+//! Pages of one column in one row group: where each lies, and its bytes.
+//!
+//! In the consumer, on bytes that may be anything: every length is checked against the file
+//! and against [`MOST_PAGE`] before anything is allocated.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding};
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::data::index::parquet::thrift::{Compact, STRUCT};
+use crate::data::packed::{Codec, MOST_PAGE, PackedPage, read_page};
+
+/// The longest head of a page; statistics stand in it.
+const MOST_HEAD: u64 = 1 << 20;
+/// What is read of one at first.
+const FIRST: u64 = 1 << 10;
+
+/// Encodings, by their numbers in the format.
+pub(super) mod encoding {
+    pub(crate) const PLAIN: i64 = 0;
+    pub(crate) const PLAIN_DICTIONARY: i64 = 2;
+    pub(crate) const RLE: i64 = 3;
+    pub(crate) const RLE_DICTIONARY: i64 = 8;
+}
+
+/// The encoding of this number, as the crate has it.
+pub(super) fn encoding_of(number: i64) -> Option<Encoding> {
+    Some(match number {
+        0 => Encoding::PLAIN,
+        2 => Encoding::PLAIN_DICTIONARY,
+        3 => Encoding::RLE,
+        5 => Encoding::DELTA_BINARY_PACKED,
+        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        7 => Encoding::DELTA_BYTE_ARRAY,
+        8 => Encoding::RLE_DICTIONARY,
+        9 => Encoding::BYTE_STREAM_SPLIT,
+        _ => return None,
+    })
+}
+
+/// The pages of a column, one after the other.
+pub(super) struct Pages {
+    file: Arc<File>,
+    at: u64,
+    end: u64,
+    /// Values that pages have still to come with.
+    left: u64,
+    pub(super) codec: Option<Codec>,
+}
+
+/// One page. Its body is what stands behind its head.
+pub(super) struct PageAt {
+    pub(super) kind: Kind,
+    pub(super) values: u32,
+    pub(super) encoding: i64,
+    pub(super) at: u64,
+    pub(super) packed: u64,
+    pub(super) unpacked: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Dictionary,
+    /// Levels and values, packed together.
+    Data {
+        level_encoding: i64,
+    },
+    /// Levels in front, which are never packed, and values.
+    DataV2 {
+        rows: u32,
+        nulls: u32,
+        rep_bytes: u32,
+        def_bytes: u32,
+        is_packed: bool,
+    },
+}
+
+/// A head as it stands there.
+#[derive(Default)]
+struct Head {
+    kind: i64,
+    unpacked: i64,
+    packed: i64,
+    /// Values, encoding and encoding of levels.
+    data: [i64; 3],
+    /// Values and encoding.
+    dictionary: [i64; 2],
+    /// Values, nulls, rows, encoding, bytes of levels: definitions, repetitions.
+    v2: [i64; 6],
+    v2_is_packed: Option<bool>,
+}
+
+impl Head {
+    /// The head that bytes begin with, and how long it is.
+    fn parse(bytes: &[u8]) -> Option<(Self, u64)> {
+        let mut head = Self::default();
+        let mut reader = Compact::new(bytes);
+        reader.fields(|reader, number, kind| {
+            match (number, kind) {
+                (1, _) => head.kind = reader.number(kind)?,
+                (2, _) => head.unpacked = reader.number(kind)?,
+                (3, _) => head.packed = reader.number(kind)?,
+                (5, STRUCT) => numbers(reader, &mut head.data, &mut None)?,
+                (7, STRUCT) => numbers(reader, &mut head.dictionary, &mut None)?,
+                (8, STRUCT) => numbers(reader, &mut head.v2, &mut head.v2_is_packed)?,
+                _ => reader.skip(kind)?,
+            }
+            Some(())
+        })?;
+        Some((head, reader.read() as u64))
+    }
+}
+
+/// The first fields of a structure, which are numbers; and the last truth in it.
+fn numbers(reader: &mut Compact<'_>, into: &mut [i64], truth: &mut Option<bool>) -> Option<()> {
+    reader.fields(|reader, number, kind| {
+        let place = usize::try_from(number - 1).ok();
+        match place.and_then(|at| into.get_mut(at)) {
+            Some(place) => *place = reader.number(kind)?,
+            None => {
+                *truth = Compact::truth(kind).or(*truth);
+                reader.skip(kind)?;
+            }
+        }
+        Some(())
+    })
+}
+
+impl Pages {
+    /// The pages of a column of the file, which has `len` bytes.
+    pub(super) fn of(
+        file: &Arc<File>,
+        len: u64,
+        column: &ColumnChunkMetaData,
+    ) -> Result<Self, String> {
+        if column.file_path().is_some() {
+            return Err("its columns lie in other files: write it as one file".into());
+        }
+        let codec = match column.compression() {
+            Compression::UNCOMPRESSED => None,
+            Compression::SNAPPY => Some(Codec::Snappy),
+            Compression::GZIP(_) => Some(Codec::Gzip),
+            Compression::LZ4_RAW => Some(Codec::Lz4),
+            Compression::ZSTD(_) => Some(Codec::Zstd),
+            other => {
+                return Err(format!(
+                    "is compressed by {other}, which is not read: write it without compression, \
+                     or by snappy, gzip, lz4 (raw) or zstd"
+                ));
+            }
+        };
+        // Some writers have 0 where there is none.
+        let dictionary = column.dictionary_page_offset().filter(|at| *at > 0);
+        let data = column.data_page_offset();
+        let first = dictionary.map_or(data, |at| at.min(data));
+        let at = u64::try_from(first).ok();
+        let bytes = u64::try_from(column.compressed_size()).ok();
+        let end = at.zip(bytes).and_then(|(at, bytes)| at.checked_add(bytes));
+        let left = u64::try_from(column.num_values()).ok();
+        match (at, end, left) {
+            (Some(at), Some(end), Some(left)) if end <= len => Ok(Self {
+                file: file.clone(),
+                at,
+                end,
+                left,
+                codec,
+            }),
+            _ => Err("is damaged: a column lies outside of the file".into()),
+        }
+    }
+
+    /// The next page; none behind the last one.
+    pub(super) fn next_page(&mut self) -> Result<Option<PageAt>, String> {
+        loop {
+            if self.left == 0 || self.at >= self.end {
+                return match self.left {
+                    0 => Ok(None),
+                    left => Err(format!("is damaged: {left} values of a column are missing")),
+                };
+            }
+            let (head, bytes) = self.head()?;
+            let at = self.at + bytes;
+            let packed = u64::try_from(head.packed).ok();
+            let unpacked = u64::try_from(head.unpacked).ok();
+            let end = packed.and_then(|packed| at.checked_add(packed));
+            let (Some(packed), Some(unpacked), Some(end)) = (packed, unpacked, end) else {
+                return Err(self.damaged());
+            };
+            if end > self.end {
+                return Err(self.damaged());
+            }
+            if packed > MOST_PAGE || unpacked > MOST_PAGE {
+                return Err(format!(
+                    "has a page of more than 512 MiB at byte {}: write it again with smaller row \
+                     groups",
+                    self.at
+                ));
+            }
+            let page = page_of(&head, at, packed, unpacked).ok_or_else(|| self.damaged());
+            self.at = end;
+            if let Some(page) = page? {
+                if page.kind != Kind::Dictionary {
+                    let left = self.left.checked_sub(u64::from(page.values));
+                    self.left = left.ok_or_else(|| self.damaged())?;
+                }
+                return Ok(Some(page));
+            }
+        }
+    }
+
+    fn head(&self) -> Result<(Head, u64), String> {
+        let room = (self.end - self.at).min(MOST_HEAD);
+        let mut len = FIRST.min(room);
+        loop {
+            let bytes = self.read(self.at, len)?;
+            if let Some(parsed) = Head::parse(&bytes) {
+                return Ok(parsed);
+            }
+            if len == room {
+                return Err(self.damaged());
+            }
+            len = (len * 32).min(room);
+        }
+    }
+
+    /// Bytes of the file, of which there are enough.
+    pub(super) fn read(&self, at: u64, len: u64) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0; usize::try_from(len).map_err(|_| self.damaged())?];
+        self.read_into(at, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn read_into(&self, at: u64, bytes: &mut [u8]) -> Result<(), String> {
+        let read = self.file.read_exact_at(bytes, at);
+        read.map_err(|e| format!("cannot be read at byte {at}: {e}"))
+    }
+
+    /// A body, unpacked: of a page of levels and values both, one behind the other.
+    pub(super) fn body(&self, page: &PageAt) -> Result<Vec<u8>, String> {
+        let (levels, packed) = self.parts(page).ok_or_else(|| self.damaged())?;
+        let Some(packed) = packed else {
+            return self.read(page.at, page.packed);
+        };
+        let mut values = self.unpacked(&packed)?;
+        if levels == 0 {
+            return Ok(values);
+        }
+        let mut body = self.read(page.at, levels)?;
+        body.append(&mut values);
+        Ok(body)
+    }
+
+    /// Bytes of levels in front of what is packed, and what is packed; none where nothing is.
+    pub(super) fn parts(&self, page: &PageAt) -> Option<(u64, Option<PackedPage>)> {
+        let (levels, is_packed) = match page.kind {
+            Kind::Dictionary | Kind::Data { .. } => (0, true),
+            Kind::DataV2 {
+                rep_bytes,
+                def_bytes,
+                is_packed,
+                ..
+            } => (u64::from(rep_bytes) + u64::from(def_bytes), is_packed),
+        };
+        let packed = page.packed.checked_sub(levels)?;
+        let unpacked = page.unpacked.checked_sub(levels)?;
+        let packed = self.codec.filter(|_| is_packed).map(|codec| PackedPage {
+            at: page.at + levels,
+            packed,
+            unpacked,
+            codec,
+        });
+        Some((levels, packed))
+    }
+
+    /// The bytes of a packed page, unpacked.
+    pub(super) fn unpacked(&self, page: &PackedPage) -> Result<Vec<u8>, String> {
+        let packed = read_page(&self.file, page)
+            .map_err(|e| format!("cannot be read at byte {}: {e}", page.at))?;
+        let mut out = Vec::new();
+        // Where no value stands, some writers pack nothing.
+        if page.unpacked > 0 || page.packed > 0 {
+            page.unpack(&packed, &mut out)
+                .map_err(|fault| format!("at byte {}: {}", page.at, fault.reason))?;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn damaged(&self) -> String {
+        format!("is damaged: no page of a column at byte {}", self.at)
+    }
+}
+
+/// What a head says; `Some(None)` of a page that is passed over.
+fn page_of(head: &Head, at: u64, packed: u64, unpacked: u64) -> Option<Option<PageAt>> {
+    let small = |n: i64| u32::try_from(n).ok().filter(|n| i32::try_from(*n).is_ok());
+    let (kind, values, encoding) = match head.kind {
+        0 => {
+            let [values, encoding, level_encoding] = head.data;
+            (Kind::Data { level_encoding }, values, encoding)
+        }
+        2 => {
+            let [values, encoding] = head.dictionary;
+            (Kind::Dictionary, values, encoding)
+        }
+        3 => {
+            let [values, nulls, rows, encoding, def_bytes, rep_bytes] = head.v2;
+            let kind = Kind::DataV2 {
+                rows: small(rows)?,
+                nulls: small(nulls)?,
+                rep_bytes: small(rep_bytes)?,
+                def_bytes: small(def_bytes)?,
+                is_packed: head.v2_is_packed.unwrap_or(true),
+            };
+            (kind, values, encoding)
+        }
+        // Of an index, which nobody writes.
+        1 => return Some(None),
+        _ => return None,
+    };
+    Some(Some(PageAt {
+        kind,
+        values: small(values)?,
+        encoding,
+        at,
+        packed,
+        unpacked,
+    }))
+}

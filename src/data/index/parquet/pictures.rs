@@ -1,0 +1,258 @@
+//! Where the pictures of one column lie: in the file itself, or in packed pages of it.
+//!
+//! In the consumer. Of a page that is not packed only lengths are read, 4 bytes a picture, and
+//! no picture. A packed page is unpacked, looked at and let go.
+
+use crate::data::index::parquet::levels::Hybrid;
+use crate::data::index::parquet::pages::{Kind, PageAt, Pages, encoding, encoding_of};
+use crate::data::packed::PackedPage;
+
+/// The pictures of one file, in the order of its rows.
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) rows: Vec<Place>,
+    /// The packed pages that pictures lie in.
+    pub(super) pages: Vec<PackedPage>,
+    /// Rows without a picture.
+    pub(super) nulls: u64,
+}
+
+/// One picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Place {
+    /// The number of its page; none where it lies in the file itself.
+    pub(super) page: Option<u32>,
+    /// Its first byte: of the file, or of the page once it is unpacked.
+    pub(super) at: u64,
+    /// 0 for a row without a picture.
+    pub(super) bytes: u64,
+}
+
+/// What values are read from: a page's bytes, or the file up to a place in it.
+enum Body<'a> {
+    Memory(Vec<u8>),
+    File(&'a Pages, u64),
+}
+
+impl Body<'_> {
+    fn end(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(_, end) => *end,
+        }
+    }
+
+    /// Bytes from `at` on, which must end within the page.
+    fn read(&self, at: u64, len: u64) -> Option<Result<Vec<u8>, String>> {
+        let end = at.checked_add(len).filter(|end| *end <= self.end())?;
+        Some(match self {
+            Self::Memory(bytes) => Ok(bytes.get(at as usize..end as usize)?.to_vec()),
+            Self::File(pages, _) => pages.read(at, len),
+        })
+    }
+
+    /// A length of 4 bytes.
+    fn length(&self, at: u64) -> Option<Result<u64, String>> {
+        let end = at.checked_add(4).filter(|end| *end <= self.end())?;
+        let mut word = [0; 4];
+        let read = match self {
+            Self::Memory(bytes) => {
+                word.copy_from_slice(bytes.get(at as usize..end as usize)?);
+                Ok(())
+            }
+            Self::File(pages, _) => pages.read_into(at, &mut word),
+        };
+        Some(read.map(|()| u64::from(u32::from_le_bytes(word))))
+    }
+}
+
+impl Places {
+    /// Adds the pictures of a column in a row group of `rows` rows. `max_def` is the level of
+    /// a row that has one.
+    pub(super) fn add(&mut self, mut pages: Pages, rows: u64, max_def: u32) -> Result<(), String> {
+        let first = self.rows.len() as u64;
+        let mut dictionary: Option<Vec<Place>> = None;
+        while let Some(page) = pages.next_page()? {
+            match page.kind {
+                Kind::Dictionary => {
+                    let (number, body, at) = self.open(&pages, &page, 0)?;
+                    // Each has 4 bytes at least.
+                    let most = (body.end().saturating_sub(at)) / 4;
+                    if u64::from(page.values) > most || page.encoding_is_other_than_plain() {
+                        return Err(pages.damaged());
+                    }
+                    let mut places = Vec::new();
+                    plain(&body, at, number, page.values, &mut places)
+                        .ok_or_else(|| pages.damaged())??;
+                    dictionary = Some(places);
+                }
+                Kind::Data { .. } | Kind::DataV2 { .. } => {
+                    let so_far = self.rows.len() as u64 - first;
+                    if so_far + u64::from(page.values) > rows {
+                        return Err(pages.damaged());
+                    }
+                    self.data(&pages, &page, max_def, dictionary.as_deref())?;
+                }
+            }
+        }
+        match self.rows.len() as u64 - first {
+            found if found == rows => Ok(()),
+            found => Err(format!(
+                "is damaged: its column of pictures has {found} rows, and a row group has {rows}"
+            )),
+        }
+    }
+
+    /// The number that a page gets if it is packed, what its values are read from, and where
+    /// they begin, behind levels that are not packed.
+    fn open<'a>(
+        &mut self,
+        pages: &'a Pages,
+        page: &PageAt,
+        levels: u64,
+    ) -> Result<(Option<u32>, Body<'a>, u64), String> {
+        let (_, packed) = pages.parts(page).ok_or_else(|| pages.damaged())?;
+        let Some(packed) = packed else {
+            let end = page.at + page.packed;
+            return Ok((None, Body::File(pages, end), page.at + levels));
+        };
+        let number = u32::try_from(self.pages.len()).map_err(|_| "has too many pages")?;
+        self.pages.push(packed);
+        Ok((Some(number), Body::Memory(pages.unpacked(&packed)?), 0))
+    }
+
+    fn data(
+        &mut self,
+        pages: &Pages,
+        page: &PageAt,
+        max_def: u32,
+        dictionary: Option<&[Place]>,
+    ) -> Result<(), String> {
+        let damaged = || pages.damaged();
+        let in_front = match page.kind {
+            Kind::DataV2 {
+                rep_bytes,
+                def_bytes,
+                ..
+            } => u64::from(rep_bytes) + u64::from(def_bytes),
+            _ => 0,
+        };
+        if in_front > page.packed {
+            return Err(damaged());
+        }
+        let (number, body, mut at) = self.open(pages, page, in_front)?;
+        let levels = match page.kind {
+            _ if max_def == 0 => Vec::new(),
+            Kind::DataV2 {
+                rep_bytes,
+                def_bytes,
+                ..
+            } => pages.read(page.at + u64::from(rep_bytes), u64::from(def_bytes))?,
+            Kind::Data { level_encoding } if level_encoding != encoding::RLE => {
+                return Err("has levels in an old form (BIT_PACKED): write it again".into());
+            }
+            _ => {
+                let len = body.length(at).ok_or_else(damaged)??;
+                let levels = body.read(at + 4, len).ok_or_else(damaged)??;
+                at += 4 + len;
+                levels
+            }
+        };
+        let present = self
+            .present(&levels, page.values, max_def)
+            .ok_or_else(damaged)?;
+        let count = present.iter().filter(|is| **is).count() as u32;
+        let mut places = Vec::new();
+        match page.encoding {
+            encoding::PLAIN => {
+                plain(&body, at, number, count, &mut places).ok_or_else(damaged)??;
+            }
+            encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
+                // The page has numbers, and no picture.
+                if number.is_some() {
+                    self.pages.pop();
+                }
+                if count > 0 {
+                    let left = body.end().checked_sub(at).ok_or_else(damaged)?;
+                    let bytes = body.read(at, left).ok_or_else(damaged)??;
+                    let known = dictionary.ok_or_else(damaged)?;
+                    let chosen = chosen(&bytes, count, known).ok_or_else(damaged)?;
+                    places = chosen;
+                }
+            }
+            other => {
+                let name = encoding_of(other).map_or("?".into(), |known| known.to_string());
+                return Err(format!(
+                    "has pictures in the encoding {name}, which is not read: write it with plain \
+                     or dictionary encoding"
+                ));
+            }
+        }
+        let mut places = places.into_iter();
+        for is_present in present {
+            let place = match is_present {
+                true => places.next().ok_or_else(damaged)?,
+                false => {
+                    self.nulls += 1;
+                    // Beside the one in front, so that no page is opened for it.
+                    Place {
+                        page: self.rows.last().and_then(|place| place.page),
+                        at: 0,
+                        bytes: 0,
+                    }
+                }
+            };
+            self.rows.push(place);
+        }
+        Ok(())
+    }
+
+    /// Which rows have a picture.
+    fn present(&self, levels: &[u8], rows: u32, max_def: u32) -> Option<Vec<bool>> {
+        if max_def == 0 {
+            return Some(vec![true; rows as usize]);
+        }
+        let levels = Hybrid::new(levels, Hybrid::width_of(max_def))?;
+        let mut present = Vec::new();
+        present.extend(levels.take(rows as usize).map(|level| level == max_def));
+        (present.len() == rows as usize).then_some(present)
+    }
+}
+
+impl PageAt {
+    fn encoding_is_other_than_plain(&self) -> bool {
+        !matches!(self.encoding, encoding::PLAIN | encoding::PLAIN_DICTIONARY)
+    }
+}
+
+/// Adds `count` values that stand one behind the other, each behind its length.
+fn plain(
+    body: &Body<'_>,
+    mut at: u64,
+    page: Option<u32>,
+    count: u32,
+    places: &mut Vec<Place>,
+) -> Option<Result<(), String>> {
+    for _ in 0..count {
+        let bytes = match body.length(at)? {
+            Ok(bytes) => bytes,
+            Err(e) => return Some(Err(e)),
+        };
+        at += 4;
+        let end = at.checked_add(bytes).filter(|end| *end <= body.end())?;
+        places.push(Place { page, at, bytes });
+        at = end;
+    }
+    Some(Ok(()))
+}
+
+/// The values of a dictionary that a page names.
+fn chosen(bytes: &[u8], count: u32, dictionary: &[Place]) -> Option<Vec<Place>> {
+    let (width, bytes) = bytes.split_first()?;
+    let numbers = Hybrid::new(bytes, u32::from(*width))?;
+    let mut places = Vec::new();
+    for number in numbers.take(count as usize) {
+        places.push(*dictionary.get(number as usize)?);
+    }
+    (places.len() == count as usize).then_some(places)
+}

@@ -1,0 +1,188 @@
+//! Which columns are read, and what labels come of them.
+
+use featherload::Index;
+use featherload::index::{Classes, Label, ParquetLabels, ParquetOptions};
+
+use super::scene::{
+    Column, bytes, double, image, int32, int64, note, open, open_with, plain, refused, texts, ways,
+    write,
+};
+
+fn pictures(rows: usize) -> Column {
+    image("image", (0..rows).map(|n| Some(vec![n as u8; 9])).collect())
+}
+
+fn classes(index: &Index) -> Vec<i64> {
+    let class = |id| match index.label(id) {
+        Label::Class(class) => class,
+        other => panic!("{other:?}"),
+    };
+    (0..index.len()).map(class).collect()
+}
+
+fn column(name: &str) -> ParquetOptions {
+    ParquetOptions {
+        labels: ParquetLabels::Column(name.into()),
+        ..ParquetOptions::default()
+    }
+}
+
+#[test]
+fn labels_are_numbers_names_or_fractions_however_they_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let numbers: Vec<i64> = (0..40).map(|n| n * n % 7).collect();
+    let names = ["dog", "cat", "eel", "cat", "ant"];
+    for (way, properties) in ways() {
+        let columns = [
+            pictures(40),
+            int64("label", numbers.iter().map(|n| Some(*n)).collect()),
+            int32("small", numbers.iter().map(|n| *n as i32).collect()),
+            texts("name", &names.repeat(8)),
+            double("score", numbers.iter().map(|n| *n as f64 / 2.0).collect()),
+        ];
+        write(&path, &columns, (40, 15), properties);
+        assert_eq!(classes(&open(&path).unwrap()), numbers, "{way}");
+        let small = open_with(&path, &column("small")).unwrap();
+        assert_eq!(classes(&small), numbers, "{way}");
+        let named = open_with(&path, &column("name")).unwrap();
+        let all: Vec<_> = named.classes().iter().collect();
+        assert_eq!(all, ["ant", "cat", "dog", "eel"], "{way}");
+        assert_eq!(classes(&named), [2, 1, 3, 1, 0].repeat(8), "{way}");
+        let scores = open_with(&path, &column("score")).unwrap();
+        let Label::Vector(score) = scores.label(5) else {
+            panic!("a vector is due");
+        };
+        assert_eq!(score.iter().collect::<Vec<_>>(), [2.0], "{way}");
+        let none = ParquetOptions {
+            labels: ParquetLabels::None,
+            ..ParquetOptions::default()
+        };
+        assert_eq!(open_with(&path, &none).unwrap().label(3), Label::None);
+        let said = refused(&path, &column("absent"));
+        assert!(
+            said.contains("has no column 'absent' (its columns: image, label"),
+            "{said}"
+        );
+        assert!(refused(&path, &column("image")).contains("which is no label"));
+    }
+}
+
+#[test]
+fn the_note_of_hugging_face_names_classes_by_their_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let labels = |of: [i64; 3]| int64("label", of.map(Some).to_vec());
+    let noted = |names: &[&str]| plain().set_key_value_metadata(Some(note(names)));
+    let zoo = ["wolf", "ant", "cat"];
+    write(
+        &path,
+        &[pictures(3), labels([2, 0, 1])],
+        (3, 3),
+        noted(&zoo),
+    );
+    let index = open(&path).unwrap();
+    assert_eq!(index.classes().iter().collect::<Vec<_>>(), zoo);
+    assert_eq!(classes(&index), [2, 0, 1]);
+    let table = ParquetOptions {
+        classes: Some(Classes::new(["ant", "bee", "cat", "wolf"]).unwrap()),
+        ..ParquetOptions::default()
+    };
+    let index = open_with(&path, &table).unwrap();
+    assert_eq!(classes(&index), [2, 3, 0]);
+    assert_eq!(index.classes().len(), 4);
+
+    let second = dir.path().join("b.parquet");
+    write(
+        &second,
+        &[pictures(3), labels([0; 3])],
+        (3, 3),
+        noted(&["ant"]),
+    );
+    let said = refused(dir.path(), &ParquetOptions::default());
+    assert!(said.contains("b.parquet: names other classes"), "{said}");
+
+    write(
+        &path,
+        &[pictures(3), labels([0, -1, 0])],
+        (3, 3),
+        noted(&zoo),
+    );
+    let said = refused(&path, &ParquetOptions::default());
+    assert!(
+        said.contains("row 1: label -1 is none of the 3 classes"),
+        "{said}"
+    );
+
+    let some = int64("label", vec![Some(1), None, Some(2)]);
+    write(&path, &[pictures(3), some], (3, 2), noted(&zoo));
+    let said = refused(&path, &ParquetOptions::default());
+    assert!(said.contains("row 1: no label in column 'label'"), "{said}");
+}
+
+#[test]
+fn the_column_of_pictures_is_found_or_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let raw = |name| bytes(name, vec![vec![1; 4], vec![2; 5]]);
+    write(
+        &path,
+        &[texts("id", &["a", "b"]), raw("data")],
+        (2, 2),
+        plain(),
+    );
+    assert_eq!(open(&path).unwrap().len(), 2);
+
+    write(&path, &[raw("mask"), raw("photo")], (2, 2), plain());
+    assert_eq!(open(&path).unwrap().len(), 2);
+    write(&path, &[raw("left"), raw("right")], (2, 2), plain());
+    let said = refused(&path, &ParquetOptions::default());
+    assert!(said.contains("may be pictures (left, right)"), "{said}");
+    let named = |name: &str| ParquetOptions {
+        image_column: Some(name.into()),
+        ..ParquetOptions::default()
+    };
+    assert_eq!(open_with(&path, &named("right")).unwrap().len(), 2);
+    assert!(refused(&path, &named("up")).contains("has no column 'up'"));
+
+    write(
+        &path,
+        &[texts("image", &["a.jpg", "b.jpg"])],
+        (2, 2),
+        plain(),
+    );
+    for options in [ParquetOptions::default(), named("image")] {
+        let said = refused(&path, &options);
+        assert!(
+            said.contains("has paths in column 'image', and no pictures"),
+            "{said}"
+        );
+    }
+    write(&path, &[image("image", vec![None, None])], (2, 2), plain());
+    let said = refused(&path, &ParquetOptions::default());
+    assert!(said.contains("has paths in column 'image'"), "{said}");
+    write(&path, &[int32("label", vec![1, 2])], (2, 2), plain());
+    let said = refused(&path, &ParquetOptions::default());
+    assert!(said.contains("has no column of pictures"), "{said}");
+    assert!(refused(&path, &named("label")).contains("neither bytes nor a struct"));
+}
+
+#[test]
+fn files_without_rows_are_left_out_and_files_of_other_labels_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    write(&at("a.parquet"), &[pictures(0)], (0, 1), plain());
+    assert!(refused(dir.path(), &ParquetOptions::default()).contains("no rows"));
+    let labelled = |n| [pictures(n), int32("label", vec![1; n])];
+    write(&at("b.parquet"), &labelled(3), (3, 3), plain());
+    let files = Index::expand_parquet(dir.path()).unwrap();
+    let (index, report) = Index::parquet(&files, &ParquetOptions::default()).unwrap();
+    assert_eq!((index.len(), report.skipped_total()), (3, 1));
+    let columns = report.columns.unwrap().to_string();
+    assert_eq!(columns, "pictures image, labels label");
+    let named = [pictures(1), texts("label", &["x"])];
+    write(&at("c.parquet"), &named, (1, 1), plain());
+    let said = refused(dir.path(), &ParquetOptions::default());
+    let want = "c.parquet: its labels are class names, and those of the first file are whole";
+    assert!(said.contains(want), "{said}");
+}
