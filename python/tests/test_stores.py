@@ -413,7 +413,7 @@ def test_ranks_share_a_folder_that_holds_a_part(
         reports = [ended(run) for run in runs]
     for report, rank in zip(reports, ranks, strict=True):
         assert report["digest"] == expected(*rank)
-    assert watched.most_bytes <= 14 << 20
+    assert watched.most_on_disk <= 14 << 20
     assert not store.proxy.asked_twice_at_once(SHARDS)
     uses = uses_of_batches(cache, EPOCHS, 2)
     sizes = [shard["bytes"] for shard in manifest(cache)["shards"]]
@@ -577,6 +577,25 @@ def test_a_killed_fetcher_is_started_again(
     assert not parts(tmp_path)
     # Up to eight were under way at each kill, and buffers of sockets are lost with them.
     assert store.proxy.bytes_sent(SHARDS) <= size(cache) * 2
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_stopped_fetcher_is_replaced(
+    url: str, store: Store, expected: Callable[..., str], tmp_path: Path, ranks: int
+) -> None:
+    store.proxy.limit_rate(20_000_000)
+    orders = [["--rank", f"{rank}/{ranks}", "--workers", "1", *ORDER] for rank in range(ranks)]
+    # The first one leads.
+    runs = [started(url, *orders[0], *fetch(tmp_path / "here", "14M"))]
+    until(lambda: len(shards(tmp_path)) >= 3)
+    runs += [started(url, *order, *fetch(tmp_path / "here", "14M")) for order in orders[1:]]
+    until(lambda: all(fetchers(run.pid) for run in runs))
+    (victim,) = fetchers(runs[0].pid)
+    os.kill(victim, signal.SIGSTOP)
+    until(lambda: is_gone(victim))
+    for run, order in zip(runs, orders, strict=True):
+        assert ended(run)["digest"] == expected(*order)
+    assert not parts(tmp_path)
 
 
 def test_a_folder_is_taken_over_from_a_killed_run(

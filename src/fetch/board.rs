@@ -23,6 +23,11 @@ use crate::fetch::folder::{BOARD_BEGIN, BOARD_END, Folder};
 const MAGIC: &[u8; 8] = b"\x89FLBRD1\n";
 const HEAD: usize = 24;
 
+/// Bytes of a board of so many shards.
+pub(super) fn length(shards: usize) -> u64 {
+    (HEAD + 16 + shards * 8) as u64
+}
+
 /// What a rank needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Needs {
@@ -116,6 +121,27 @@ impl Drop for Board {
 /// # Errors
 /// A system that refuses.
 pub(super) fn read_all(folder: &Folder, shards: usize, tidies: bool) -> Result<Vec<Needs>> {
+    let mut all = Vec::new();
+    for file in live(folder, tidies)? {
+        let mut bytes = vec![0; length(shards) as usize];
+        if file.read_exact_at(&mut bytes, 0).is_ok() {
+            all.extend(Needs::from_bytes(&bytes, shards));
+        }
+    }
+    Ok(all)
+}
+
+/// How many ranks live that use a folder.
+///
+/// # Errors
+/// A system that refuses.
+pub(super) fn count(folder: &Folder) -> Result<u32> {
+    let live = live(folder, false)?;
+    Ok(u32::try_from(live.len()).unwrap_or(u32::MAX))
+}
+
+/// Boards of live ranks. Those of dead ones are removed where `tidies`.
+fn live(folder: &Folder, tidies: bool) -> Result<Vec<File>> {
     let failed = |e: io::Error| Error::io_at("read the folder", folder.path(), e);
     let mut all = Vec::new();
     for entry in fs::read_dir(folder.path()).map_err(failed)? {
@@ -132,17 +158,11 @@ pub(super) fn read_all(folder: &Folder, shards: usize, tidies: bool) -> Result<V
             continue;
         };
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::WouldBlock) => all.push(file),
             Ok(()) if tidies => {
                 let _ = fs::remove_file(&path);
-                continue;
             }
-            _ => continue,
-        }
-        let length = HEAD + 16 + shards * 8;
-        let mut bytes = vec![0; length];
-        if file.read_exact_at(&mut bytes, 0).is_ok() {
-            all.extend(Needs::from_bytes(&bytes, shards));
+            _ => {}
         }
     }
     Ok(all)
@@ -182,6 +202,7 @@ mod tests {
         assert_eq!(read_all(&folder, 3, true).unwrap(), [needs(1)]);
         // Dead: the file is there, and nobody has it locked.
         fs::write(dir.path().join("rank-1-1.board"), needs(9).to_bytes()).unwrap();
+        assert_eq!(count(&folder).unwrap(), 1);
         assert_eq!(read_all(&folder, 3, true).unwrap(), [needs(1)]);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

@@ -21,12 +21,18 @@ use crate::fetch::held::Held;
 use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::plan::{Mark, Plan, PlanOptions};
+use crate::sys::clock::RunningClock;
 use crate::sys::socket;
 
 /// Between two looks for a shard.
 const LOOK: Duration = Duration::from_millis(2);
 /// Between two words to a fetcher that did not listen, while shards are there.
 const WATCH: Duration = Duration::from_millis(50);
+
+/// Between two questions whether the fetcher goes on.
+const ASK: Duration = Duration::from_secs(1);
+/// How long it may say nothing then, while this process runs.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// Fetchers that may die one after the other without a shard between them.
 const MOST_DEATHS: u32 = 8;
@@ -60,6 +66,38 @@ struct Order {
     epochs: Option<u64>,
 }
 
+/// What the fetcher said. A report may hear it too.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Why nothing more comes, until somebody needed it.
+    trouble: Option<Trouble>,
+    /// Of this fetcher.
+    counts: Counts,
+    /// Ranks that use the folder.
+    ranks: Option<u32>,
+    /// Whether it was asked if it goes on, and did not answer yet.
+    is_asked: bool,
+    /// Since when an answer is wanted.
+    silent: Option<RunningClock>,
+}
+
+impl Heard {
+    /// # Errors
+    /// What nobody asked for.
+    fn hear(&mut self, reply: Reply) -> Result<()> {
+        match reply {
+            Reply::Trouble(trouble) => self.trouble = Some(trouble),
+            Reply::Report(counts) => self.counts = counts,
+            Reply::GoesOn { ranks } => {
+                self.ranks = Some(ranks);
+                (self.is_asked, self.silent) = (false, None);
+            }
+            other => return Err(unexpected(Some(&other))),
+        }
+        Ok(())
+    }
+}
+
 /// Shards of a cache that lies in an object store.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
@@ -71,13 +109,13 @@ pub(crate) struct Fetcher {
     /// The first batch behind those.
     next: Option<Mark>,
     watched: Instant,
+    /// When it was asked whether it goes on.
+    asked: Instant,
     deaths: u32,
-    /// Why nothing more comes, until somebody needed it. A report may hear it too.
-    trouble: Mutex<Option<Trouble>>,
+    heard: Mutex<Heard>,
     /// Whether the fetcher may not know where the run stands.
     untold: bool,
-    /// Of this fetcher as last heard, and of those before it.
-    counted: Mutex<Counts>,
+    /// Of fetchers before this one.
     before: Counts,
     /// The fetcher has ended with that, and was told of.
     gave_up: bool,
@@ -111,10 +149,10 @@ impl Fetcher {
             order: None,
             next: None,
             watched: Instant::now(),
+            asked: Instant::now(),
             deaths: 0,
-            trouble: Mutex::new(None),
+            heard: Mutex::default(),
             untold: false,
-            counted: Mutex::new(Counts::default()),
             before: Counts::default(),
             gave_up: false,
             total_deaths: 0,
@@ -149,6 +187,7 @@ impl Fetcher {
             table: plan.table().map(|table| own(table.as_fd())).transpose()?,
             epochs,
         });
+        // Of all machines, until the fetcher says how many came to this one.
         self.held.is_of_ranks(plan.options().world);
         self.next = Some(at);
         self.send_plan(at)
@@ -196,11 +235,16 @@ impl Fetcher {
                 if self.watched.elapsed() >= WATCH {
                     self.watched = Instant::now();
                     self.tell_again(at)?;
+                    match self.hear(WATCH) {
+                        Err(e) if e.is_protocol() => return Err(e),
+                        _ => {}
+                    }
                 }
                 return Ok(Some(self.held.len()));
             }
             self.watch(at)?;
-            if let Some(trouble) = lock(&self.trouble).take() {
+            let trouble = lock(&self.heard).trouble.take();
+            if let Some(trouble) = trouble {
                 self.gave_up = true;
                 return Err(trouble.into_error());
             }
@@ -274,35 +318,75 @@ impl Fetcher {
         if std::mem::take(&mut self.gave_up) {
             return self.start_another(at);
         }
-        if lock(&self.trouble).is_some() {
+        if lock(&self.heard).trouble.is_some() {
             return Ok(());
         }
         self.tell_again(at)?;
-        match self.process.answer(Some(Duration::ZERO)) {
-            Ok(None) => Ok(()),
-            Ok(Some(Reply::Trouble(trouble))) => {
-                *lock(&self.trouble) = Some(trouble);
-                Ok(())
-            }
-            // The late answer to a question that was given up.
-            Ok(Some(Reply::Report(_))) => Ok(()),
-            Ok(other) => Err(unexpected(other.as_ref())),
-            Err(why) => self.start_again(at, &why),
+        match self.hear(LOOK) {
+            Err(e) if e.is_protocol() => Err(e),
+            Err(why) => self.start_again(at, why),
+            Ok(()) => Ok(()),
         }
     }
 
-    fn start_again(&mut self, at: Mark, why: &Error) -> Result<()> {
-        self.deaths += 1;
-        self.total_deaths += 1;
-        if self.deaths > MOST_DEATHS {
-            // The next call tries again.
-            self.deaths = 0;
-            return Err(Error::worker(format!(
-                "the fetcher died {MOST_DEATHS} times without getting a shard: {why}"
-            )));
+    /// Hears what the fetcher says, and asks it now and then whether it goes on. One that was
+    /// stopped, or says nothing, is killed. Whoever waits asks again and again, with a sleep of
+    /// `planned` between at most.
+    ///
+    /// # Errors
+    /// One that ended, or was killed; what nobody asked for.
+    fn hear(&mut self, planned: Duration) -> Result<()> {
+        while let Some(reply) = self.process.answer(Some(Duration::ZERO))? {
+            let is_last = matches!(reply, Reply::Trouble(_));
+            lock(&self.heard).hear(reply)?;
+            // It ends then.
+            if is_last {
+                return Ok(());
+            }
         }
-        tracing::warn!("the fetcher died and is started again: {why}");
-        self.start_another(at)
+        self.process.check_stopped(planned)?;
+        let mut heard = lock(&self.heard);
+        if let Some(ranks) = heard.ranks.take() {
+            self.held.is_of_ranks(ranks);
+        }
+        if heard.silent.is_none() && self.asked.elapsed() >= ASK {
+            self.asked = Instant::now();
+            heard.silent = Some(RunningClock::start());
+        }
+        let Some(silent) = &mut heard.silent else {
+            return Ok(());
+        };
+        if silent.read(planned) >= SILENCE {
+            heard.silent = None;
+            return Err(self.process.kill(&format!("said nothing for {SILENCE:?}")));
+        }
+        if !heard.is_asked {
+            // One that does not drain its socket is asked again the next time.
+            let look = to_bytes(&Request::Look)?;
+            let offered = socket::offer(self.process.socket.as_fd(), &look, &[]);
+            heard.is_asked = matches!(offered, Ok(true));
+        }
+        Ok(())
+    }
+
+    fn start_again(&mut self, at: Mark, mut why: Error) -> Result<()> {
+        loop {
+            self.deaths += 1;
+            self.total_deaths += 1;
+            if self.deaths > MOST_DEATHS {
+                // The next call tries again.
+                self.deaths = 0;
+                return Err(Error::worker(format!(
+                    "the fetcher died {MOST_DEATHS} times without getting a shard: {why}"
+                )));
+            }
+            tracing::warn!("the fetcher died and is started again: {why}");
+            match self.start_another(at) {
+                // That one died too, or was stopped.
+                Err(e) if e.is_worker() => why = e,
+                done => return done,
+            }
+        }
     }
 
     fn start_another(&mut self, at: Mark) -> Result<()> {
@@ -316,23 +400,20 @@ impl Fetcher {
         }
         self.process = process;
         self.untold = false;
-        let counted = std::mem::take(&mut *lock(&self.counted));
-        self.before = self.before.and(counted);
+        self.asked = Instant::now();
+        let heard = std::mem::take(&mut *lock(&self.heard));
+        self.before = self.before.and(heard.counts);
         self.send_plan(at)
     }
 
     /// What was done so far.
     pub(crate) fn report(&self) -> FetchReport {
-        let mut counted = lock(&self.counted);
+        let mut heard = lock(&self.heard);
         if self.check_owner().is_ok() {
-            match self.process.report() {
-                Ok(Reply::Report(counts)) => *counted = counts,
-                // It would be lost: whoever needs the shard is told.
-                Ok(Reply::Trouble(trouble)) => *lock(&self.trouble) = Some(trouble),
-                Ok(_) | Err(_) => {}
-            }
+            // What else it says would be lost: whoever needs a shard is told why it does not come.
+            let _ = self.process.report(&mut |reply| heard.hear(reply));
         }
-        let now = self.before.and(*counted);
+        let now = self.before.and(heard.counts);
         FetchReport {
             process: self.process.pid.as_raw(),
             shards: now.shards,

@@ -192,7 +192,7 @@ struct Part {
 
 impl Part {
     /// What is there of it. One that is longer than the shard is begun again.
-    fn open(path: PathBuf, most: u64) -> io::Result<Self> {
+    async fn open(path: PathBuf, most: u64) -> io::Result<Self> {
         let file = File::options()
             .read(true)
             .write(true)
@@ -215,6 +215,8 @@ impl Part {
                 n => {
                     part.hasher.write(&piece[..n]);
                     part.at += n as u64;
+                    // It may be long, and the consumer asks whether its fetcher goes on.
+                    tokio::task::yield_now().await;
                 }
             }
         }
@@ -263,7 +265,8 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
         };
         Trouble::new(folder, what)
     };
-    let mut part = Part::open(part.clone(), shard.bytes).map_err(|e| full(&part, e))?;
+    let opened = Part::open(part.clone(), shard.bytes).await;
+    let mut part = opened.map_err(|e| full(&part, e))?;
     let mut may_be_stale = part.at > 0;
     let mut patience = Patience::new(about.clone(), PATIENCE);
     let mut tag: Option<String> = None;

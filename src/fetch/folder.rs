@@ -10,7 +10,8 @@
 //!   shard-000000.tar           whole, by its checksum
 //!   shard-000001.tar.part      under way
 //!   rank-PID-NUMBER.board      what a rank needs, locked while its fetcher lives
-//!   leader.lock                locked by the fetcher that leads
+//!   leader.lock                locked by the fetcher that leads; its process, and a number that
+//!                              changes while it goes on
 //!   boot                       since which start of the machine shards are there
 //!   trouble.json               why the leader gave up, for the other ranks
 //! ```
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
+use crate::fetch::beat::Right;
 
 const MARK: &str = ".featherload-fetched";
 /// What stands in the mark, for people.
@@ -98,12 +100,17 @@ impl Folder {
         self.path.join(format!("{name}.tar{PART_END}"))
     }
 
+    /// What who leads has locked.
+    pub(super) fn leader(&self) -> PathBuf {
+        self.path.join(LEADER)
+    }
+
     /// The right to change the folder; none while another process has it.
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn lead(&self) -> Result<Option<File>> {
-        let path = self.path.join(LEADER);
+    pub(super) fn lead(&self) -> Result<Option<Right>> {
+        let path = self.leader();
         let file = File::options()
             .write(true)
             .create(true)
@@ -111,7 +118,7 @@ impl Folder {
             .open(&path)
             .map_err(|e| Error::io_at("open", &path, e))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
+            Ok(()) => Right::begin(file, path).map(Some),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(Error::io_at("lock", &path, e)),
         }

@@ -4,8 +4,8 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
 
@@ -15,6 +15,7 @@ use crate::fetch::messages::{LONGEST, Opened, Reply, Request, from_bytes, to_byt
 use crate::fetch::options::FetchOptions;
 use crate::pool::coordinator::launch::launch_other;
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
+use crate::sys::clock::RunningClock;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::Received;
@@ -25,6 +26,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// How long it may take to end by itself.
 const END_LIMIT: Duration = Duration::from_millis(200);
+/// The same once it was killed. One that waits for storage which does not answer is left behind.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
+/// How long it may stand stopped while this process runs.
+const STOP_LIMIT: Duration = Duration::from_secs(1);
 
 /// What a fetcher is started with.
 #[derive(Debug)]
@@ -43,6 +48,8 @@ pub(super) struct Process {
     pidfd: PidFd,
     /// The process that owns this value; a forked copy of it does not.
     pub(super) owner: Pid,
+    /// Since when it stands stopped.
+    stopped: Mutex<Option<RunningClock>>,
 }
 
 /// What was said where something else was asked for.
@@ -66,6 +73,7 @@ impl Start {
             pid,
             pidfd,
             owner: getpid(),
+            stopped: Mutex::new(None),
         })
     }
 
@@ -97,7 +105,7 @@ impl Process {
             match socket::receive(self.socket.as_fd(), &mut buffer, wait)? {
                 Received::Message(n, _) => return from_bytes(&buffer[..n]).map(Some),
                 Received::Timeout if limit.is_some() => return Ok(None),
-                Received::Timeout => {}
+                Received::Timeout => self.check_stopped(LOOK)?,
                 Received::Closed => {
                     let how = match self.pidfd.reap(true) {
                         Some(how) => format!(" ({how:?})"),
@@ -109,11 +117,59 @@ impl Process {
         }
     }
 
-    /// What it did; or what else it had to say.
-    pub(super) fn report(&self) -> Result<Reply> {
+    /// Has it say what it did; `hear` is given that, and what else it says until then.
+    ///
+    /// # Errors
+    /// One that is gone, or does not answer.
+    pub(super) fn report(&self, hear: &mut dyn FnMut(Reply) -> Result<()>) -> Result<()> {
         socket::send(self.socket.as_fd(), &to_bytes(&Request::Report)?, &[])?;
-        let answer = self.answer(Some(REPORT_LIMIT))?;
-        answer.ok_or_else(|| Error::worker("the fetcher did not say what it did"))
+        loop {
+            let Some(reply) = self.answer(Some(REPORT_LIMIT))? else {
+                return Err(Error::worker("the fetcher did not say what it did"));
+            };
+            let is_last = matches!(reply, Reply::Report(_) | Reply::Trouble(_));
+            hear(reply)?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Kills it where it was stopped and is not let go on. Whoever waits asks again and again,
+    /// with a sleep of `planned` between at most.
+    ///
+    /// # Errors
+    /// That it was killed.
+    pub(super) fn check_stopped(&self, planned: Duration) -> Result<()> {
+        // A clock is whole at every moment.
+        let mut clock = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(signal) = self.pidfd.stopped() else {
+            *clock = None;
+            return Ok(());
+        };
+        if clock.get_or_insert_with(RunningClock::start).read(planned) < STOP_LIMIT {
+            return Ok(());
+        }
+        Err(self.kill(&format!("was stopped by {signal} for {STOP_LIMIT:?}")))
+    }
+
+    /// Kills it; why, as an error.
+    pub(super) fn kill(&self, why: &str) -> Error {
+        self.pidfd.kill();
+        Error::worker(format!(
+            "the fetcher (pid {}) {why}, and was killed",
+            self.pid
+        ))
+    }
+
+    /// Whether it ended within `limit`.
+    fn ends_within(&self, limit: Duration) -> bool {
+        // Also when somebody else has reaped it.
+        let ended = matches!(socket::readable(self.pidfd.as_fd(), limit), Ok(true));
+        if ended {
+            self.pidfd.reap(false);
+        }
+        ended
     }
 }
 
@@ -123,15 +179,11 @@ impl Drop for Process {
         if getpid() != self.owner {
             return;
         }
-        let began = Instant::now();
         let end = socket::end(self.socket.as_fd());
-        while end.is_ok() && began.elapsed() < END_LIMIT {
-            if self.pidfd.reap(false).is_some() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
+        if end.is_ok() && self.ends_within(END_LIMIT) {
+            return;
         }
         self.pidfd.kill();
-        self.pidfd.reap(true);
+        self.ends_within(KILL_LIMIT);
     }
 }

@@ -26,7 +26,7 @@ struct Shard {
 pub(super) struct Held {
     evicts: bool,
     room: u64,
-    /// Ranks that may share the folder.
+    /// Ranks that share the folder.
     ranks: u64,
     /// Of a folder with room for all: shards that were seen.
     settled: Vec<bool>,

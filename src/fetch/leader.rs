@@ -3,7 +3,8 @@
 //! In the fetcher, in one of those of a folder at a time. What it knows can be read off the
 //! folder, so the next one goes on where it died.
 
-use std::fs::{self, File};
+use std::collections::HashSet;
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +13,15 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::data::shard::manifest::{Hash128, ShardEntry};
+use crate::error::Error;
+use crate::fetch::beat::Right;
 use crate::fetch::board::Needs;
 use crate::fetch::download;
 use crate::fetch::download::{Came, Wanted};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::lease;
 use crate::fetch::messages::{Counts, Trouble};
-use crate::fetch::room::too_little;
+use crate::fetch::room::{on_disk, room_of, too_little};
 use crate::fetch::schedule::{Act, View, Whereabouts};
 use crate::fetch::store::Store;
 
@@ -37,6 +40,7 @@ pub(super) struct Cache {
 #[derive(Debug)]
 pub(super) struct Leader {
     cache: Cache,
+    /// Of each shard, as the disk counts them.
     bytes: Vec<u64>,
     places: Vec<Whereabouts>,
     /// Bytes of parts that an earlier fetcher left.
@@ -49,7 +53,7 @@ pub(super) struct Leader {
     stuck: Option<Instant>,
     pub(super) counts: Counts,
     /// Goes last.
-    _right: File,
+    right: Right,
 }
 
 impl Leader {
@@ -57,7 +61,7 @@ impl Leader {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub(super) fn begin(cache: Cache, right: File) -> Result<Self, Trouble> {
+    pub(super) fn begin(cache: Cache, right: Right) -> Result<Self, Trouble> {
         let folder = cache.folder.clone();
         let failed = |e: io::Error| {
             Trouble::new(
@@ -66,10 +70,19 @@ impl Leader {
             )
         };
         let _ = fs::remove_file(folder.file(TROUBLE));
-        let length = |path: &Path| match fs::symlink_metadata(path) {
-            Ok(found) => Ok(Some(found.len())),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(failed(e)),
+        // Of many shards few may be there, and each look at one takes its time on some storage.
+        let entries = fs::read_dir(folder.path()).map_err(failed)?;
+        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+        let names = names.collect::<io::Result<HashSet<_>>>().map_err(failed)?;
+        let length = |path: &Path| {
+            if !path.file_name().is_some_and(|name| names.contains(name)) {
+                return Ok(None);
+            }
+            match fs::symlink_metadata(path) {
+                Ok(found) => Ok(Some(found.len())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(failed(e)),
+            }
         };
         let mut places = Vec::with_capacity(cache.shards.len());
         let mut parts = Vec::with_capacity(cache.shards.len());
@@ -92,10 +105,14 @@ impl Leader {
             if left.is_some() && is_here {
                 fs::remove_file(&part).map_err(failed)?;
             }
-            parts.push(left.filter(|_| !is_here).unwrap_or(0));
+            parts.push(left.filter(|_| !is_here).map_or(0, on_disk));
         }
         Ok(Self {
-            bytes: cache.shards.iter().map(|shard| shard.bytes).collect(),
+            bytes: cache
+                .shards
+                .iter()
+                .map(|shard| on_disk(shard.bytes))
+                .collect(),
             hashes: vec![None; cache.shards.len()],
             places,
             parts,
@@ -104,8 +121,16 @@ impl Leader {
             stuck: None,
             counts: Counts::default(),
             cache,
-            _right: right,
+            right,
         })
+    }
+
+    /// Shows the other ranks that it goes on.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn beat(&mut self) -> Result<(), Error> {
+        self.right.beat()
     }
 
     /// What comes and goes next, by what all ranks need.
@@ -113,7 +138,7 @@ impl Leader {
     /// # Errors
     /// Room for fewer shards than are needed at a time; one that is needed now and cannot be had.
     pub(super) fn step(&mut self, needs: &[Needs]) -> Result<(), Trouble> {
-        let Some(room) = needs.iter().map(|needs| needs.room).min() else {
+        let Some(room) = room_of(needs, &self.bytes) else {
             return Ok(());
         };
         let distances: Vec<u64> = (0..self.bytes.len())
@@ -210,7 +235,7 @@ impl Leader {
             Ok(came) => came,
             Err(why) => {
                 let part = self.cache.folder.part(&self.cache.shards[number].name);
-                self.parts[number] = fs::metadata(part).map_or(0, |meta| meta.len());
+                self.parts[number] = fs::metadata(part).map_or(0, |meta| on_disk(meta.len()));
                 self.places[number] = Whereabouts::Lost;
                 self.lost.push((number, why));
                 return Ok(());

@@ -41,6 +41,8 @@ pub(super) enum Request {
     Jump(Place),
     /// Answered by [`Reply::Report`].
     Report,
+    /// Whether it goes on. Answered by [`Reply::GoesOn`].
+    Look,
 }
 
 /// Of an epoch, in front of a batch.
@@ -71,6 +73,10 @@ pub(super) enum Reply {
     Opened(Opened),
     Planned,
     Report(Counts),
+    GoesOn {
+        /// Of this machine, that use the folder.
+        ranks: u32,
+    },
     /// Nothing more will come, for this reason.
     Trouble(Trouble),
 }

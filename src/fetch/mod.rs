@@ -16,13 +16,15 @@
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
 //! | the store; one object out of it | `store`, `download` | fetcher |
-//! | the folder: its names and locks; who leads, and what is there | `folder`, `leader` | fetcher |
+//! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
 //! | one rank's use of a cache; the fetcher's life | `session`, `process` | fetcher |
 //!
 //! Never in here: pixels, workers, how a shard is read. An HTTP client and its runtime run in the
 //! fetcher and nowhere else, and are compiled with the feature `stores` alone.
 
 mod address;
+#[cfg(feature = "stores")]
+mod beat;
 #[cfg(feature = "stores")]
 mod board;
 pub(crate) mod client;

@@ -3,6 +3,7 @@
 //! In every process.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,4 +17,17 @@ pub struct FetchOptions {
     /// Most bytes that the folder of one cache may hold. Default: all of the cache, where that
     /// is at most half of what is free there; else it must be given.
     pub limit: Option<u64>,
+    /// How long a fetcher that leads may stand still: other than usual in tests of that.
+    pub(super) leader_limit: Option<Duration>,
+}
+
+#[cfg(feature = "internals")]
+impl FetchOptions {
+    /// Has a fetcher that leads and stands still so long noticed: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn leader_limit(mut self, limit: Duration) -> Self {
+        self.leader_limit = Some(limit);
+        self
+    }
 }

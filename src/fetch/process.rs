@@ -164,6 +164,10 @@ async fn serve(line: &Line) -> Result<()> {
                         let counts = leader.map(|leader| leader.counts).unwrap_or_default();
                         line.reply(&Reply::Report(counts))?;
                     }
+                    (Request::Look, Some(session)) => {
+                        let ranks = session.ranks()?;
+                        line.reply(&Reply::GoesOn { ranks })?;
+                    }
                     (request, _) => {
                         let what = format!("{request:?} came out of turn");
                         return Err(Stop::Failed(Error::protocol(what)));

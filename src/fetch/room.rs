@@ -3,16 +3,51 @@
 //! In the fetcher.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{needed, room, size};
+use crate::fetch::board;
 use crate::fetch::board::Needs;
 use crate::fetch::folder::Folder;
 use crate::fetch::messages::Trouble;
 
-/// Bytes of shards that may be in the folder at a time.
+/// What a file takes of a disk at least: whole blocks.
+const BLOCK: u64 = 4096;
+
+/// Small files of a folder, a block each: `leader.lock`, `boot`, the mark of a folder that was
+/// made here, and why a leader gave up.
+const SMALL_FILES: u64 = 4;
+
+/// What a file of so many bytes takes of the disk.
+pub(super) fn on_disk(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
+/// What the folder of so many shards takes beside them, with one rank.
+pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
+    let files = [manifest, index, board::length(shards)];
+    let bytes = files.map(on_disk).into_iter();
+    bytes.fold(SMALL_FILES * BLOCK, u64::saturating_add)
+}
+
+/// What is left for shards beside the boards of all ranks: the room has one in it. Where all
+/// shards have room none is ever removed.
+pub(super) fn room_of(needs: &[Needs], bytes: &[u64]) -> Option<u64> {
+    let room = needs.iter().map(|needs| needs.room).min()?;
+    let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+    let others = needs.len() as u64 - 1;
+    let boards = on_disk(board::length(bytes.len())).saturating_mul(others);
+    Some(match room < all {
+        true => room.saturating_sub(boards),
+        false => room,
+    })
+}
+
+/// Bytes of shards that may be in the folder at a time, `bytes` and `fixed` as the disk counts
+/// them.
 pub(super) fn room_for_shards(
     folder: &Folder,
     limit: Option<u64>,
@@ -60,7 +95,10 @@ fn free_bytes(path: &Path) -> u64 {
 fn bytes_there(path: &Path) -> u64 {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let lengths = entries.filter_map(|entry| entry.metadata().ok());
-    lengths.fold(0, |sum, meta| sum.saturating_add(meta.len()))
+    // Of 512 bytes, whatever the disk's are.
+    lengths.fold(0, |sum, meta| {
+        sum.saturating_add(meta.blocks().saturating_mul(512))
+    })
 }
 
 /// What to say of a limit under which a run cannot go on.
@@ -97,4 +135,33 @@ pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u
 pub(super) fn least_room(most: u64, largest: u64) -> u64 {
     let sum = most.saturating_add(largest);
     sum.saturating_add(sum.div_ceil(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_count_in_whole_blocks() {
+        let counted = [0, 1, 4096, 4097, u64::MAX].map(on_disk);
+        assert_eq!(counted[..4], [0, 4096, 4096, 8192]);
+        // 600 shards: a board of two blocks.
+        assert_eq!(beside_shards(1, 5000, 600), 4096 * (1 + 2 + 2 + 4));
+    }
+
+    #[test]
+    fn each_further_board_takes_of_the_room() {
+        let needs = |room| Needs {
+            most: 0,
+            room,
+            distances: vec![0; 3],
+        };
+        assert_eq!(room_of(&[], &[9000; 3]), None);
+        assert_eq!(room_of(&[needs(20_000)], &[9000; 3]), Some(20_000));
+        let three = [needs(20_000), needs(20_000), needs(20_000)];
+        assert_eq!(room_of(&three, &[9000; 3]), Some(20_000 - 2 * 4096));
+        // None is removed: no room is missed.
+        let both = [needs(27_000), needs(27_000)];
+        assert_eq!(room_of(&both, &[9000; 3]), Some(27_000));
+    }
 }

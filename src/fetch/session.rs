@@ -9,8 +9,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::data::index::Index;
 use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
-use crate::error::{Error, room};
+use crate::error::{Error, Result, room};
 use crate::fetch::address::Address;
+use crate::fetch::beat;
+use crate::fetch::beat::Watch;
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
 use crate::fetch::download;
@@ -19,7 +21,9 @@ use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
 use crate::fetch::messages::{Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
-use crate::fetch::room::{least_room, room_for_shards, too_little};
+use crate::fetch::room::{
+    beside_shards, least_room, on_disk, room_for_shards, room_of, too_little,
+};
 use crate::fetch::store::Store;
 use crate::fetch::uses::Uses;
 use crate::plan::{Plan, PlanOptions, SamplerTable};
@@ -60,11 +64,14 @@ pub(super) struct Session {
     pub(super) cache: Cache,
     /// Bytes of shards that may be there.
     room: u64,
+    /// Of each shard, as the disk counts them.
     bytes: Vec<u64>,
     pub(super) uses: Option<Uses>,
     board: Option<Board>,
     boards: u32,
     pub(super) leader: Option<Leader>,
+    /// Of another rank's, while that leads.
+    watch: Watch,
     began: SystemTime,
 }
 
@@ -112,7 +119,10 @@ impl Session {
             let trouble = Trouble::new(dir.display().to_string(), e.to_string());
             trouble.of_option("fetch_dir")
         })?;
-        folder.put(CACHE_MANIFEST, &text).map_err(local)?;
+        // Written beside it, it would be there twice for a moment.
+        if !fs::read(folder.file(CACHE_MANIFEST)).is_ok_and(|there| there == text) {
+            folder.put(CACHE_MANIFEST, &text).map_err(local)?;
+        }
         let there = fs::read(folder.file(CACHE_INDEX)).ok();
         let index = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
             Some(bytes) => bytes.len() as u64,
@@ -127,14 +137,20 @@ impl Session {
                 bytes.len() as u64
             }
         };
+        let limit = options.leader_limit.unwrap_or(beat::LIMIT);
+        let mut watch = Watch::new(folder.leader(), limit);
         while !folder
             .doubt_after_a_start(&mut manifest.shards.iter().map(|shard| &*shard.name))
             .map_err(local)?
         {
+            if let Some(leader) = watch.look(LOOK, || true) {
+                return Err(stands_still(&folder, leader, limit));
+            }
             tokio::time::sleep(LOOK).await;
         }
-        let fixed = index + text.len() as u64;
-        let bytes: Vec<u64> = manifest.shards.iter().map(|shard| shard.bytes).collect();
+        let shards = manifest.shards.iter();
+        let bytes: Vec<u64> = shards.map(|shard| on_disk(shard.bytes)).collect();
+        let fixed = beside_shards(text.len() as u64, index, bytes.len());
         let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let room = match known_room {
             Some(room) => room,
@@ -157,6 +173,7 @@ impl Session {
             board: None,
             boards: 0,
             leader: None,
+            watch,
             began,
         };
         Ok((session, opened))
@@ -215,8 +232,9 @@ impl Session {
         }
         let most = all.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
         let largest = self.bytes.iter().copied().max().unwrap_or(0);
-        if evicts && least_room(most, largest) > self.room {
-            let trouble = too_little(&self.cache.folder, &all, self.room, &self.bytes);
+        let left = room_of(&all, &self.bytes).unwrap_or(self.room);
+        if evicts && least_room(most, largest) > left {
+            let trouble = too_little(&self.cache.folder, &all, left, &self.bytes);
             return Err(Stop::Trouble(trouble));
         }
         Ok(())
@@ -227,6 +245,7 @@ impl Session {
         let Some(uses) = &mut self.uses else {
             return Ok(LONG);
         };
+        let look = LOOK.max(LOOK_PER_SHARD * u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
         let began = Instant::now();
         while uses.has_more() && began.elapsed() < AT_A_TIME {
             uses.look_ahead(ROWS);
@@ -248,18 +267,48 @@ impl Session {
                     self.hear_of_trouble()?;
                     self.leader = Some(Leader::begin(self.cache.clone(), right)?);
                 }
-                None => self.hear_of_trouble()?,
+                None => {
+                    self.hear_of_trouble()?;
+                    self.look_at_the_leader(look, &needs.distances)?;
+                }
             }
         }
         if let Some(leader) = &mut self.leader {
+            leader.beat()?;
             let all = board::read_all(&self.cache.folder, self.bytes.len(), true)?;
             leader.step(&all)?;
         }
-        let look = LOOK.max(LOOK_PER_SHARD * u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
         Ok(match has_more {
             true => Duration::ZERO,
             false => look,
         })
+    }
+
+    /// Whether another rank's fetcher, which leads, goes on. It may stand still while what this
+    /// rank needs is there.
+    fn look_at_the_leader(
+        &mut self,
+        look: Duration,
+        distances: &[u64],
+    ) -> std::result::Result<(), Stop> {
+        let Cache { folder, shards, .. } = &self.cache;
+        let is_needed = || {
+            let mut now = shards.iter().zip(distances).filter(|(_, d)| **d == 0);
+            now.any(|(shard, _)| !folder.shard(&shard.name).exists())
+        };
+        match self.watch.look(look, is_needed) {
+            None => Ok(()),
+            Some(leader) => Err(Stop::Trouble(stands_still(
+                folder,
+                leader,
+                self.watch.limit(),
+            ))),
+        }
+    }
+
+    /// Ranks of this machine that use the folder.
+    pub(super) fn ranks(&self) -> Result<u32> {
+        board::count(&self.cache.folder)
     }
 
     /// Why the leader gave up, where it did.
@@ -289,6 +338,17 @@ impl Session {
             let _ = self.cache.folder.put(TROUBLE, &text);
         }
     }
+}
+
+/// What to say of a fetcher that leads and stands still.
+fn stands_still(folder: &Folder, leader: u32, limit: Duration) -> Trouble {
+    Trouble::new(
+        folder.path().display().to_string(),
+        format!(
+            "process {leader} fetches for all runs of this folder, and has stood still for {} s:              let it go on (kill -CONT {leader}) or end it (kill -KILL {leader}), then start this              run again",
+            limit.as_secs_f64()
+        ),
+    )
 }
 
 /// Where the user keeps what can be had again.

@@ -5,6 +5,7 @@
 //! fails.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -56,16 +57,35 @@ fn shards_of(folder: &Path) -> Vec<PathBuf> {
     shards
 }
 
+/// Of the disk: whole blocks.
 fn bytes_of(shards: &[PathBuf]) -> u64 {
     // One that goes meanwhile takes nothing.
     shards
         .iter()
-        .map(|path| fs::metadata(path).map_or(0, |meta| meta.len()))
+        .map(|path| fs::metadata(path).map_or(0, |meta| on_disk(meta.len())))
         .sum()
 }
 
+/// What all files of a folder take of the disk; none while some come and go.
+fn taken(folder: &Path) -> Option<u64> {
+    let names = || {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let files = before.iter().map(|path| fs::metadata(path).ok());
+    let blocks: u64 = files.map(|file| Some(file?.blocks())).sum::<Option<_>>()?;
+    (names() == before).then_some(blocks * 512)
+}
+
+fn on_disk(bytes: u64) -> u64 {
+    bytes.div_ceil(4096) * 4096
+}
+
 impl Scene {
-    /// The most bytes of so many shards, manifest and index.
+    /// The most bytes of so many shards, manifest and index, a rank's board and four small files.
     fn room_for(&self, shards: u64) -> u64 {
         let all = shards_of(&self.cache);
         let largest = all
@@ -73,7 +93,7 @@ impl Scene {
             .map(|path| fs::metadata(path).unwrap().len())
             .max();
         let small = ["manifest.json", "index.fli"].map(|name| self.cache.join(name));
-        largest.unwrap() * shards + bytes_of(&small)
+        on_disk(largest.unwrap()) * shards + bytes_of(&small) + 5 * 4096
     }
 
     fn store(&self, limit: Option<u64>) -> LoaderBuilder {
@@ -185,7 +205,7 @@ fn ranks_share_a_folder() {
         });
         let mut most = 0;
         while ends.iter().any(|end| !end.is_finished()) {
-            most = most.max(bytes_of(&shards_of(&scene.folder())));
+            most = most.max(taken(&scene.folder()).unwrap_or(0));
             thread::sleep(Duration::from_millis(1));
         }
         let mut shards = 0;
@@ -221,6 +241,112 @@ fn a_fetcher_that_is_killed_costs_nothing_but_time() {
     got.extend(stream(&mut loader, 6));
     assert_same(&got, &want, "with dead fetchers");
     assert!(loader.report().unwrap().fetch.unwrap().deaths >= 4);
+}
+
+/// The process that fetches for a loader.
+fn fetcher(loader: &mut featherload::Loader) -> i32 {
+    loader.report().unwrap().fetch.unwrap().process
+}
+
+#[test]
+fn a_fetcher_that_is_stopped_costs_nothing_but_time() {
+    let scene = scene();
+    let want = stream(&mut scene.here().build().unwrap(), 3);
+    let mut loader = scene.store(Some(scene.room_for(6))).build().unwrap();
+    let mut got = Vec::new();
+    for epoch in 1..3 {
+        assert!(send(fetcher(&mut loader), Signal::SIGSTOP));
+        got.extend(stream(&mut loader, epoch));
+    }
+    // One that goes on before it is missed is let be.
+    let pid = fetcher(&mut loader);
+    assert!(send(pid, Signal::SIGSTOP));
+    thread::sleep(Duration::from_millis(300));
+    assert!(send(pid, Signal::SIGCONT));
+    got.extend(stream(&mut loader, 3));
+    assert_same(&got, &want, "with stopped fetchers");
+    let fetch = loader.report().unwrap().fetch.unwrap();
+    assert_eq!((fetch.deaths, fetch.process), (2, pid));
+}
+
+/// Two ranks, of which the first one's fetcher leads; its process.
+fn led(scene: &Scene, limit: Duration) -> ([featherload::Loader; 2], i32) {
+    let room = scene.room_for(10);
+    let loaders = [0, 1].map(|rank| {
+        let address = Address::parse(format!("file://{}", scene.cache.display())).unwrap();
+        let mut options = FetchOptions::default().leader_limit(limit);
+        options.dir = Some(scene.fetched.clone());
+        options.limit = Some(room);
+        let builder = through_shards(Loader::builder(Source::Store(address, options)));
+        let mut loader = builder.rank(Rank { rank, world: 2 }).build().unwrap();
+        let leads = || {
+            let text = fs::read_to_string(scene.folder().join("leader.lock")).ok()?;
+            text.split_whitespace().next()?.parse::<i32>().ok()
+        };
+        let leader = wait_for(Duration::from_secs(10), leads).unwrap();
+        assert_eq!(leader == fetcher(&mut loader), rank == 0);
+        loader
+    });
+    let mut loaders = loaders;
+    let leader = fetcher(&mut loaders[0]);
+    (loaders, leader)
+}
+
+#[test]
+fn a_leader_that_is_stopped_is_replaced_for_all_ranks() {
+    let scene = scene();
+    let of_rank = |rank| scene.here().rank(Rank { rank, world: 2 });
+    let wants = [0, 1].map(|rank| stream(&mut of_rank(rank).build().unwrap(), 2));
+    let (loaders, leader) = led(&scene, Duration::from_secs(60));
+    assert!(send(leader, Signal::SIGSTOP));
+    let ends = loaders.map(|mut loader| {
+        thread::spawn(move || {
+            let rows = stream(&mut loader, 2);
+            (rows, loader.report().unwrap().fetch.unwrap())
+        })
+    });
+    let mut deaths = 0;
+    for (end, want) in ends.into_iter().zip(&wants) {
+        let (rows, fetch) = end.join().unwrap();
+        assert_same(&rows, want, "a rank");
+        deaths += fetch.deaths;
+    }
+    assert_eq!(deaths, 1);
+}
+
+/// Its own rank does not look, as one that does something else.
+#[test]
+fn a_leader_that_stands_still_is_named() {
+    let scene = scene();
+    let here = || scene.here().rank(Rank { rank: 1, world: 2 });
+    let want = stream(&mut here().build().unwrap(), 2);
+    let ([one, mut two], leader) = led(&scene, Duration::from_millis(400));
+    assert!(send(leader, Signal::SIGSTOP));
+    let mut got = Vec::new();
+    let mut failed = None;
+    // What is there is used up before.
+    for _ in 0..2 {
+        for batch in two.epoch() {
+            match batch {
+                Ok(batch) => got.extend(rows(&batch)),
+                Err(e) => {
+                    failed = Some(e);
+                    break;
+                }
+            }
+        }
+    }
+    let e = failed.expect("nobody noticed").to_string();
+    let (number, folder) = (format!("process {leader} "), scene.folder());
+    assert!(
+        e.contains(&number) && e.contains("stood still") && e.contains(folder.to_str().unwrap()),
+        "{e}"
+    );
+    // It goes on where it stood.
+    assert!(send(leader, Signal::SIGCONT));
+    got.extend(stream(&mut two, 2));
+    assert_same(&got, &want, "behind a leader that stood still");
+    drop(one);
 }
 
 #[test]

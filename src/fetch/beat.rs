@@ -1,0 +1,178 @@
+//! Whether the fetcher that leads goes on: it writes a number that changes into `leader.lock`,
+//! and those of other ranks look at it.
+//!
+//! In the fetcher. The lock says that the leader lives; one that was stopped lives too.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::sys::clock::{RunningClock, monotonic_ns};
+
+/// Between two beats, at least.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// How long a leader may stand still while its shards are needed.
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
+
+/// It may be that long between two beats without anybody asking what is needed.
+const NO_WONDER: Duration = Duration::from_secs(1);
+
+/// The right to change a folder, and the sign that its holder goes on.
+#[derive(Debug)]
+pub(super) struct Right {
+    /// Locked.
+    file: File,
+    path: PathBuf,
+    last: Option<Instant>,
+}
+
+impl Right {
+    /// Of the lock at `path`, which this process has.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn begin(file: File, path: PathBuf) -> Result<Self> {
+        let mut right = Self {
+            file,
+            path,
+            last: None,
+        };
+        right.beat()?;
+        Ok(right)
+    }
+
+    /// Shows that this process goes on, a few times a second.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn beat(&mut self) -> Result<()> {
+        if self.last.is_some_and(|last| last.elapsed() < EVERY) {
+            return Ok(());
+        }
+        self.last = Some(Instant::now());
+        // Always as long as before: it is written over.
+        let text = format!("{:>10} {:>20}\n", std::process::id(), monotonic_ns());
+        let write = self.file.write_all_at(text.as_bytes(), 0);
+        write.map_err(|e| Error::io_at("write", &self.path, e))
+    }
+}
+
+/// What the fetcher of another rank sees of it.
+#[derive(Debug)]
+pub(super) struct Watch {
+    path: PathBuf,
+    limit: Duration,
+    seen: Vec<u8>,
+    /// Of this process: when a whole job is stopped, nobody is to blame.
+    clock: RunningClock,
+    /// What the clock said when something changed, or nothing was needed.
+    since: Duration,
+}
+
+impl Watch {
+    /// Of the lock at `path`.
+    pub(super) fn new(path: PathBuf, limit: Duration) -> Self {
+        Self {
+            path,
+            limit,
+            seen: Vec::new(),
+            clock: RunningClock::start(),
+            since: Duration::ZERO,
+        }
+    }
+
+    /// Looks, after a sleep of `planned` at most. The process that leads, once it has stood still
+    /// for the limit while something was needed.
+    pub(super) fn look(
+        &mut self,
+        planned: Duration,
+        is_needed: impl FnOnce() -> bool,
+    ) -> Option<u32> {
+        let now = self.clock.read(planned);
+        let seen = fs::read(&self.path).unwrap_or_default();
+        if seen != self.seen {
+            self.seen = seen;
+            self.since = now;
+            return None;
+        }
+        let still = now.saturating_sub(self.since);
+        if still < NO_WONDER.min(self.limit) {
+            return None;
+        }
+        // One that writes no beats is of a version before them.
+        let text = str::from_utf8(&self.seen).ok()?;
+        let pid = text.split_whitespace().next()?.parse().ok()?;
+        if !is_needed() {
+            self.since = now;
+            return None;
+        }
+        (still >= self.limit).then_some(pid)
+    }
+
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK: Duration = Duration::from_millis(20);
+
+    /// Looks until the leader is told of; after how many looks.
+    fn looks_until_told(watch: &mut Watch, pid: u32) -> usize {
+        for n in 1..200 {
+            std::thread::sleep(LOOK);
+            if let Some(told) = watch.look(LOOK, || true) {
+                assert_eq!(told, pid);
+                return n;
+            }
+        }
+        panic!("not told");
+    }
+
+    #[test]
+    fn a_leader_that_stands_still_is_told_by_its_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("leader.lock");
+        let me = std::process::id();
+        let mut watch = Watch::new(path.clone(), Duration::from_millis(200));
+        // Nobody leads, or one that writes nothing.
+        assert_eq!(watch.look(Duration::from_secs(9), || true), None);
+        let file = File::create(&path).unwrap();
+        assert_eq!(watch.look(Duration::from_secs(9), || true), None);
+
+        let mut right = Right::begin(file, path.clone()).unwrap();
+        assert!(looks_until_told(&mut watch, me) >= 5);
+        // One beat and all is well; more often than it must nothing is written.
+        right.last = None;
+        right.beat().unwrap();
+        assert_eq!(watch.look(LOOK, || true), None);
+        let written = fs::read(&path).unwrap();
+        right.beat().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), written);
+        assert_eq!(written.len(), 32);
+        // Nothing is needed of it.
+        for _ in 0..20 {
+            std::thread::sleep(LOOK);
+            assert_eq!(watch.look(LOOK, || false), None);
+        }
+        assert!(looks_until_told(&mut watch, me) >= 5);
+    }
+
+    #[test]
+    fn time_in_which_nobody_ran_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("leader.lock");
+        let file = File::create(&path).unwrap();
+        let _right = Right::begin(file, path.clone()).unwrap();
+        let mut watch = Watch::new(path, Duration::from_millis(150));
+        assert_eq!(watch.look(LOOK, || true), None);
+        std::thread::sleep(Duration::from_millis(400));
+        assert_eq!(watch.look(LOOK, || true), None);
+    }
+}
