@@ -132,11 +132,10 @@ impl Feeder {
     /// Not enough memory of the device.
     pub(super) fn open(
         context: &Arc<Context>,
-        mut engines: Engines,
+        engines: Engines,
         shape: &EngineShape,
         times: Arc<Mutex<EngineTimes>>,
     ) -> Result<Self> {
-        engines.take_memory()?;
         Ok(Self {
             lanes: (0..LANES)
                 .map(|index| Lane::new(context, index, shape))

@@ -60,6 +60,9 @@ pub(super) struct Lane {
     under_way: Option<(Vec<Part>, Event)>,
 }
 
+/// Which pictures of a submission are none, by their numbers, and why.
+type Found = Vec<(usize, Error)>;
+
 /// Room of a lane that the parts of a submission have taken.
 #[derive(Debug, Default)]
 struct Taken {
@@ -187,11 +190,7 @@ impl Lane {
 
     /// Decodes the pictures of a submission: their frames, and the numbers of those that are
     /// none.
-    fn decode(
-        &self,
-        engines: &mut Engines,
-        parts: &[Part],
-    ) -> Result<(Vec<Frame>, Vec<(usize, Error)>)> {
+    fn decode(&self, engines: &mut Engines, parts: &[Part]) -> Result<(Vec<Frame>, Found)> {
         let mut at = 0;
         let mut coded = Vec::with_capacity(SUBMISSION);
         for part in parts {

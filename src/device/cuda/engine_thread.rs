@@ -85,7 +85,7 @@ impl EngineThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            let engines = match Engines::find(&context, shape.largest) {
+            let engines = match Engines::open(&context, shape.largest) {
                 Ok(engines) => engines,
                 Err(why) => {
                     let _ = say_found.send(Err(why));
@@ -136,7 +136,7 @@ impl EngineThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Waits until the engines are found, which they are before they have their memory. Asked
+    /// Waits until the engines are found, which they are before lanes have their memory. Asked
     /// for once.
     ///
     /// # Errors

@@ -34,18 +34,11 @@ const LARGEST: (u32, u32) = (1024, 1024);
 /// Of the kernel, in levels.
 const TOLERANCE: f64 = 2e-3;
 
-/// Engines that can decode.
-fn open(context: &Arc<Context>) -> crate::error::Result<Engines> {
-    let mut engines = Engines::find(context, LARGEST)?;
-    engines.take_memory()?;
-    Ok(engines)
-}
-
 /// A device with engines, and a stream.
 fn device() -> Option<(Arc<Context>, Stream, Engines)> {
     let context = context()?;
     let began = Instant::now();
-    match open(&context) {
+    match Engines::open(&context, LARGEST) {
         Ok(engines) => {
             println!(
                 "{}, opened in {:.3} s",
