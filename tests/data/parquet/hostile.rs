@@ -20,7 +20,7 @@ fn written(path: &Path, properties: parquet::file::properties::WriterPropertiesB
 }
 
 /// Of so many bytes one is changed.
-const STEP: usize = 5;
+const STEP: usize = 23;
 
 /// Reads all that an index leads to, which may be nothing but failed samples.
 fn look(path: &Path) {
