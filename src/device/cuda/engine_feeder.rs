@@ -166,27 +166,39 @@ impl Feeder {
             if let Some(made) = self.oldest_done() {
                 return Ok(Some(Report::Made(made)));
             }
-            let rests = !self.work()?;
-            let order = match (rests, self.open.is_empty()) {
-                (true, true) => orders.recv().map_err(|_| TryRecvError::Disconnected),
-                (true, false) => orders.recv_timeout(LOOK).map_err(|why| match why {
-                    RecvTimeoutError::Timeout => TryRecvError::Empty,
-                    RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
-                }),
-                (false, _) => orders.try_recv(),
-            };
-            match order {
-                Ok(Order::Open(job)) => self.open.push_back(Open::new(job)),
-                Ok(Order::Forget) => {
-                    for lane in 0..LANES {
-                        self.wait(lane)?;
+            let mut rests = !self.work()?;
+            // All that was ordered, so that small batches go together.
+            loop {
+                match self.next_order(orders, rests) {
+                    Ok(Order::Open(job)) => self.open.push_back(Open::new(job)),
+                    Ok(Order::Forget) => {
+                        for lane in 0..LANES {
+                            self.wait(lane)?;
+                        }
+                        self.open.clear();
+                        return Ok(Some(Report::Forgotten));
                     }
-                    self.open.clear();
-                    return Ok(Some(Report::Forgotten));
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return Ok(None),
                 }
-                Err(TryRecvError::Empty) => {}
-                Err(TryRecvError::Disconnected) => return Ok(None),
+                rests = false;
             }
+        }
+    }
+
+    /// `rests`: there is nothing else to do now.
+    fn next_order(
+        &self,
+        orders: &Receiver<Order>,
+        rests: bool,
+    ) -> std::result::Result<Order, TryRecvError> {
+        match (rests, self.open.is_empty()) {
+            (false, _) => orders.try_recv(),
+            (true, true) => orders.recv().map_err(|_| TryRecvError::Disconnected),
+            (true, false) => orders.recv_timeout(LOOK).map_err(|why| match why {
+                RecvTimeoutError::Timeout => TryRecvError::Empty,
+                RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
+            }),
         }
     }
 
