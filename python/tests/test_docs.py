@@ -47,6 +47,9 @@ def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -
         if "s3://" in block:
             print(f"SKIP: {page}, block {number}: needs a bucket; test_stores.py has one")
             continue
+        if ".parquet" in block:
+            print(f"SKIP: {page}, block {number}: needs Parquet files; tests/data/parquet has some")
+            continue
         if "featherload.ray" in block or "spark." in block:
             print(f"SKIP: {page}, block {number}: needs a cluster; test_ray.py has one")
             continue

@@ -8,7 +8,7 @@
 //!
 //! The consumer side:
 //! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device, and
-//!   `in_engines`: with its engines, and `replay`: the device stage alone;
+//!   `in_engines`, `files`: with its engines, and `replay`: the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `mixed`: batches whose rows are mixed;
 //! - `on_error`: what becomes of a row without pixels; [`batch`], `view`: what a trainer gets.
 //!
