@@ -208,7 +208,8 @@ impl EngineThread {
         self.order(Order::Forget)?;
         loop {
             match self.next_report(Duration::MAX)? {
-                Some(Report::Made(_)) | None => {}
+                Some(Report::Made(_)) => drop(self.after.pop_front()),
+                None => {}
                 Some(Report::Forgotten) => {
                     self.after.clear();
                     return Ok(());
@@ -220,11 +221,15 @@ impl EngineThread {
     fn order(&mut self, order: Order) -> Result<()> {
         match self.ends()?.orders.send(order) {
             Ok(()) => Ok(()),
-            // Why it ended may be told yet.
-            Err(_) => Err(match self.ends()?.reports.try_recv() {
-                Ok(Err(why)) => self.fail(why),
-                _ => self.gone(),
-            }),
+            // Why it ended may be told yet, behind batches that were made.
+            Err(_) => {
+                while let Ok(report) = self.ends()?.reports.try_recv() {
+                    if let Err(why) = report {
+                        return Err(self.fail(why));
+                    }
+                }
+                Err(self.gone())
+            }
         }
     }
 
@@ -291,12 +296,11 @@ impl EngineThread {
     }
 
     /// How long engines have done nothing, though they could. While a reader has the memory of
-    /// the oldest batch, as a training step that was put into a stream, they cannot.
+    /// a batch, as a training step that was put into a stream, they cannot.
     fn waited(&mut self, look: Duration) -> Duration {
-        let oldest = self.after.front().into_iter().flatten();
-        let is_read = oldest
-            .into_iter()
-            .any(|event| matches!(event.is_over(), Ok(false)));
+        // Of newer ones too: a submission may have pictures of several.
+        let mut events = self.after.iter().flatten();
+        let is_read = events.any(|event| matches!(event.is_over(), Ok(false)));
         let submissions = self.times().submissions;
         if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != submissions) {
             self.waited = None;
