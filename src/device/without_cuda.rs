@@ -136,6 +136,10 @@ impl EngineThread {
         match *self {}
     }
 
+    pub(crate) fn fail(&mut self, _: Error) -> Error {
+        match *self {}
+    }
+
     pub(crate) fn forget(&mut self) -> Result<()> {
         match *self {}
     }

@@ -335,7 +335,7 @@ impl EngineThread {
     }
 
     /// Keeps an error: no batch follows it.
-    fn fail(&mut self, why: Error) -> Error {
+    pub(crate) fn fail(&mut self, why: Error) -> Error {
         let what = match why {
             Error::Device { what } => what,
             other => other.to_string(),

@@ -80,7 +80,8 @@ impl InEngines {
             let other = |row: &&u32| !rows.contains(row) || !due.contains(row);
             let row = rows.iter().chain(&due).find(other).copied();
             let why = "engines and the kernel have seen different files there";
-            return Err(destroyed(row.unwrap_or(0), why));
+            // No batch follows it: what was begun of this one is still there.
+            return Err(self.thread.fail(destroyed(row.unwrap_or(0), why)));
         }
         add(&mut bad, culprits);
         Ok(End::Done(place, bad))
