@@ -1,7 +1,7 @@
-//! Where the engines put whole pictures: frames in memory of fixed size on a device, which
-//! the kernel of crops reads.
+//! What engines are given and what they make: files of batches; and frames, where they put whole
+//! pictures, in memory of fixed size on a device, which the kernel of crops reads.
 //!
-//! In the consumer. Pure: places alone.
+//! In the consumer. Pure: no device.
 
 use std::fmt;
 use std::ops::Range;

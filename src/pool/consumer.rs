@@ -132,8 +132,8 @@ impl Pool {
         }
     }
 
-    /// For who reads rows of the batch that is `n` behind those handed over, before all are
-    /// final; none when it is not posted.
+    /// For who reads rows of the `n`-th batch in flight, of which the first is `coming(0)`, before
+    /// all are final; none when it is not posted.
     pub(crate) fn watch(
         &mut self,
         n: usize,

@@ -235,7 +235,7 @@ impl CropStage {
                 if part == 0
                     && let Some(written) = &kept.descriptors
                 {
-                    // SAFETY: `written` is kept by `Lane::run`, unwritten, until the event
+                    // SAFETY: `written` is kept by `Lane::begin`, unwritten, until the event
                     // behind this; `descriptors` was read last by the kernels of the batch
                     // before the last one, which came before those that this stream has waited
                     // for, or has in front.
@@ -250,7 +250,7 @@ impl CropStage {
                 };
                 let to = (&*source, first * pitch);
                 // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
-                // (`on_device`) and kept by `Lane::run`, unwritten, until the event behind
+                // (`on_device`) and kept by `Lane::begin`, unwritten, until the event behind
                 // this: the kernels' stream waits for these copies, and `drop` for both
                 // streams. This part of `source` is read by kernels that were waited for.
                 let put = || unsafe { copies.upload_rows(to, pitch, from, places.capacity, lines) };
@@ -267,9 +267,10 @@ impl CropStage {
                     out: out.address() + (first * row_bytes) as u64,
                 };
                 // SAFETY: as above; `used` has checked each row against its part of the slot,
-                // which lies in `source` the same way; `out` is the output that
-                // `Lane::output` gave us alone, large enough, and the stream waits for its
-                // earlier readers; a second pass comes behind the first in the stream.
+                // which lies in `source` the same way; `out` is the target's, large enough, and
+                // `Lane::begin` has let the stream wait for its earlier readers; engines write
+                // other rows of it, which are `ELSEWHERE` here; a second pass comes behind the
+                // first in the stream.
                 let put = || unsafe {
                     (passes.iter()).try_for_each(|pass| {
                         kernel.launch(&lane.stream, at, count as u32, *emission, *pass)

@@ -54,6 +54,8 @@ pub(super) struct Feeder {
     times: Arc<Mutex<EngineTimes>>,
     /// Since when a lane has been at work.
     busy: Option<Instant>,
+    /// Pictures that were refused since one was decoded.
+    in_a_row: usize,
 }
 
 /// A batch that is not reported.
@@ -146,6 +148,7 @@ impl Feeder {
             next: 0,
             times,
             busy: None,
+            in_a_row: 0,
         })
     }
 
@@ -259,7 +262,7 @@ impl Feeder {
         let waits = self.open.iter().filter(|open| !open.waiting.is_empty());
         let jobs = waits.map(|open| (&open.job, open.waiting.as_slice()));
         let lane = &mut self.lanes[self.next];
-        let mut count = lane.submit(&mut self.engines, jobs)?;
+        let mut count = lane.submit(&mut self.engines, &mut self.in_a_row, jobs)?;
         self.next = (self.next + 1) % LANES;
         self.busy.get_or_insert_with(Instant::now);
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);

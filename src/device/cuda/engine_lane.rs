@@ -138,13 +138,14 @@ impl Lane {
 
     /// Puts what it has room for of these jobs' pictures into the stream: the first ones, in
     /// their order, and how many. Those of a job are in the order of their rows. The lane must
-    /// be idle.
+    /// be idle. `in_a_row`: see [`decode_all`].
     ///
     /// # Errors
     /// The engines, or the device, fail; a picture that no submission has room for.
     pub(super) fn submit<'a>(
         &mut self,
         engines: &mut Engines,
+        in_a_row: &mut usize,
         jobs: impl Iterator<Item = (&'a Arc<Job>, &'a [Picture])>,
     ) -> Result<usize> {
         let (mut taken, mut parts) = (Taken::default(), Vec::new());
@@ -164,7 +165,7 @@ impl Lane {
             });
         }
         // Held until the stream is drained, should it fail.
-        let put = self.put(engines, &mut parts);
+        let put = self.put(engines, in_a_row, &mut parts);
         if put.is_err() {
             // What was put in may be under way yet.
             self.stream.drain();
@@ -173,8 +174,13 @@ impl Lane {
         Ok(taken.pictures)
     }
 
-    fn put(&mut self, engines: &mut Engines, parts: &mut [Part]) -> Result<Event> {
-        let (frames, culprits) = self.decode(engines, parts)?;
+    fn put(
+        &mut self,
+        engines: &mut Engines,
+        in_a_row: &mut usize,
+        parts: &mut [Part],
+    ) -> Result<Event> {
+        let (frames, culprits) = self.decode(engines, in_a_row, parts)?;
         let mut begin = 0;
         let mut culprits = culprits.into_iter().peekable();
         for part in &mut *parts {
@@ -190,7 +196,12 @@ impl Lane {
 
     /// Decodes the pictures of a submission: their frames, and the numbers of those that are
     /// none.
-    fn decode(&self, engines: &mut Engines, parts: &[Part]) -> Result<(Vec<Frame>, Found)> {
+    fn decode(
+        &self,
+        engines: &mut Engines,
+        in_a_row: &mut usize,
+        parts: &[Part],
+    ) -> Result<(Vec<Frame>, Found)> {
         let mut at = 0;
         let mut coded = Vec::with_capacity(SUBMISSION);
         for part in parts {
@@ -203,7 +214,7 @@ impl Lane {
                 at += Frame::bytes(picture.size);
             }
         }
-        let culprits = decode_all(&coded, &mut |part| {
+        let culprits = decode_all(&coded, in_a_row, &mut |part| {
             // SAFETY: the lane is idle, and a part that failed is waited for below. The frames
             // lie side by side in memory that the lane alone uses; jobs hold the bytes, which
             // nothing else writes, until `under_way` is taken, behind its event, or until

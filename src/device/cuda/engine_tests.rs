@@ -288,7 +288,7 @@ fn pictures_go_to_their_frames_and_all_memory_is_taken_first() {
         &[],
         || {
             let device = Device::open();
-            let mut engines = Engines::open(&device.context, LARGEST).unwrap();
+            let mut engines = Engines::open(&device.context, LANES, LARGEST).unwrap();
             let info = engines.info();
             assert_eq!((info.engines, info.library.as_str()), (7, "nvJPEG 12.4.0"));
             let path = info.path.display().to_string();
@@ -337,7 +337,7 @@ fn what_is_no_batch_is_refused_before_anything_is_done() {
         &[],
         || {
             let device = Device::open();
-            let mut engines = Engines::open(&device.context, LARGEST).unwrap();
+            let mut engines = Engines::open(&device.context, LANES, LARGEST).unwrap();
             let files = Files::of(&[(64, 64); SUBMISSION + 1]);
             let usual = files.coded();
             let at = |at, pitch| Coded {
@@ -406,7 +406,7 @@ fn each_call_that_fails_when_they_are_opened_is_named() {
                             assert!(text.contains(word), "no `{word}` in {text}");
                         }
                     };
-                    let why = Engines::open(&device.context, LARGEST)
+                    let why = Engines::open(&device.context, LANES, LARGEST)
                         .map(|_| ())
                         .unwrap_err();
                     said(why.to_string());

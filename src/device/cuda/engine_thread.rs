@@ -21,7 +21,7 @@ use super::engine_lane::Job;
 use super::engines::Engines;
 use crate::device::frames::{Files, Made};
 use crate::device::launch::KernelEmission;
-use crate::device::shape::{EngineShape, RowPlaces};
+use crate::device::shape::{EngineShape, LANES, RowPlaces};
 use crate::device::{EngineInfo, EngineTimes};
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
@@ -85,7 +85,7 @@ impl EngineThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            let engines = match Engines::open(&context, shape.largest) {
+            let engines = match Engines::open(&context, LANES, shape.largest) {
                 Ok(engines) => engines,
                 Err(why) => {
                     let _ = say_found.send(Err(why));

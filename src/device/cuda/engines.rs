@@ -20,17 +20,14 @@ use super::nvjpeg::{
 };
 use crate::device::found::EngineInfo;
 use crate::device::frames::Frame;
-use crate::device::shape::{LANES, SUBMISSION};
+use crate::device::shape::SUBMISSION;
 use crate::error::{Error, Result};
 
 /// See [`crate::device::engines`].
 pub(crate) fn engines(ordinal: u32) -> Result<EngineInfo> {
     let context = Context::open(ordinal)?;
-    Engines::open(&context, SMALLEST).map(|engines| engines.info())
+    Engines::open(&context, 0, (0, 0)).map(|engines| engines.info())
 }
-
-/// The largest picture of engines that only say what they are.
-const SMALLEST: (u32, u32) = (64, 64);
 
 /// A picture to decode.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +50,8 @@ pub(super) enum Failure {
 /// Statuses that no picture causes: not initialized, no memory, no engines.
 const OF_ENGINES: [c_int; 3] = [1, 5, 7];
 
-/// Pictures that alone fail too. With more of them in a batch it is the engines that fail.
+/// Pictures that fail alone, with none between them that is decoded. With more of them it is the
+/// engines that fail.
 const MOST_CULPRITS: usize = 4;
 
 /// The engines of a device.
@@ -62,7 +60,7 @@ pub(super) struct Engines {
     context: Arc<Context>,
     library: Library,
     handle: RawHandle,
-    lanes: [State; LANES],
+    lanes: Vec<State>,
     /// Width and height of the largest picture.
     largest: (u32, u32),
     engines: u32,
@@ -130,11 +128,12 @@ unsafe impl Send for Engines {}
 
 impl Engines {
     /// Looks for the library and for engines, and takes all the memory that the library needs for
-    /// pictures up to `largest`: 0.7 s on an H100.
+    /// so many lanes of pictures up to `largest`: 0.7 s on an H100. Without a lane they only say
+    /// what they are.
     ///
     /// # Errors
     /// No library, no engines; not enough memory.
-    pub(super) fn open(context: &Arc<Context>, largest: (u32, u32)) -> Result<Self> {
+    pub(super) fn open(context: &Arc<Context>, lanes: usize, largest: (u32, u32)) -> Result<Self> {
         let library = Library::open(context.driver_major()?)?;
         let state = State {
             raw: ptr::null_mut(),
@@ -144,7 +143,7 @@ impl Engines {
             context: context.clone(),
             library,
             handle: ptr::null_mut(),
-            lanes: [state; LANES],
+            lanes: vec![state; lanes],
             largest,
             engines: 0,
             data: Vec::with_capacity(SUBMISSION),
@@ -314,8 +313,8 @@ impl Drop for Engines {
             }
         };
         let (library, handle) = (&self.library, self.handle);
-        for state in self.lanes {
-            // SAFETY: made in `make_lane`, given back here only; nothing is under way, by the
+        for state in &self.lanes {
+            // SAFETY: made in `State::make`, given back here only; nothing is under way, by the
             // contract of `decode`.
             give_back("nvjpegJpegStateDestroy", !state.raw.is_null(), &|| unsafe {
                 (library.state_destroy)(state.raw)
@@ -329,13 +328,15 @@ impl Drop for Engines {
 }
 
 /// Decodes a batch by submissions, and finds those of it that fail alone too: which, and
-/// why. `decode` is given a part of the batch.
+/// why. `decode` is given a part of the batch. `in_a_row`: pictures that have failed since one
+/// was decoded. It goes on from one batch to the next, so that the verdict does not depend on how
+/// pictures are cut into batches.
 ///
 /// # Errors
-/// When it is the engines that fail: they say so, or so many pictures fail, or all of
-/// several.
+/// When it is the engines that fail: they say so, or so many pictures in a row do.
 pub(super) fn decode_all<T>(
     batch: &[T],
+    in_a_row: &mut usize,
     decode: &mut dyn FnMut(&[T]) -> std::result::Result<(), Failure>,
 ) -> Result<Vec<(usize, Error)>> {
     let mut culprits = Vec::new();
@@ -343,7 +344,12 @@ pub(super) fn decode_all<T>(
     let mut parts: Vec<_> = std::iter::once(0..batch.len()).collect();
     while let Some(part) = parts.pop() {
         let why = match decode(&batch[part.clone()]) {
-            Ok(()) => continue,
+            Ok(()) => {
+                if !part.is_empty() {
+                    *in_a_row = 0;
+                }
+                continue;
+            }
             Err(Failure::Engines(why)) => return Err(why),
             Err(Failure::Pictures(why)) => why,
         };
@@ -353,10 +359,10 @@ pub(super) fn decode_all<T>(
             parts.push(part.start..middle);
             continue;
         }
-        let are_all = batch.len() > 1 && culprits.len() + 1 == batch.len();
-        if culprits.len() == MOST_CULPRITS || are_all {
+        if *in_a_row == MOST_CULPRITS {
             return Err(why);
         }
+        *in_a_row += 1;
         culprits.push((part.start, why));
     }
     Ok(culprits)
@@ -368,9 +374,17 @@ mod tests {
 
     /// Which are found, none when it is the engines, and how many submissions that took.
     fn failing(bad: &[usize], batch: usize) -> (Option<Vec<usize>>, usize) {
-        let numbers: Vec<usize> = (0..batch).collect();
+        failing_behind(&mut 0, bad, 0..batch)
+    }
+
+    fn failing_behind(
+        in_a_row: &mut usize,
+        bad: &[usize],
+        batch: std::ops::Range<usize>,
+    ) -> (Option<Vec<usize>>, usize) {
+        let numbers: Vec<usize> = batch.collect();
         let mut calls = 0;
-        let found = decode_all(&numbers, &mut |part| {
+        let found = decode_all(&numbers, in_a_row, &mut |part| {
             calls += 1;
             match part.iter().find(|n| bad.contains(n)) {
                 Some(n) => Err(Failure::Pictures(Error::config(n.to_string()))),
@@ -379,7 +393,8 @@ mod tests {
         });
         let found = found.ok().map(|all| {
             let one = |(at, why): (usize, Error)| {
-                assert_eq!(why.to_string(), Error::config(at.to_string()).to_string());
+                let number = numbers[at].to_string();
+                assert_eq!(why.to_string(), Error::config(number).to_string());
                 at
             };
             all.into_iter().map(one).collect()
@@ -391,7 +406,8 @@ mod tests {
     fn who_makes_a_batch_fail_is_found() {
         assert_eq!(failing(&[], 64), (Some(vec![]), 1));
         assert_eq!(failing(&[], 0).0, Some(vec![]));
-        for bad in [vec![0], vec![63], vec![10, 11], vec![5, 20, 21, 40]] {
+        let spread = vec![1, 9, 17, 25, 33, 41, 49];
+        for bad in [vec![0], vec![63], vec![10, 11], vec![5, 20, 21, 40], spread] {
             let (found, calls) = failing(&bad, 64);
             assert_eq!(found.as_ref(), Some(&bad));
             assert!(calls <= 1 + 12 * bad.len(), "{calls} calls for {bad:?}");
@@ -402,17 +418,45 @@ mod tests {
 
     #[test]
     fn engines_that_fail_are_not_the_pictures_fault() {
-        for batch in [2, 3, 64] {
+        for batch in [5, 64] {
             let all: Vec<usize> = (0..batch).collect();
             let (found, calls) = failing(&all, batch);
             assert_eq!(found, None, "{batch}");
             assert!(calls < 24, "{calls}");
         }
         let mut calls = 0;
-        let of_engines = decode_all(&[1, 2, 3], &mut |_| {
+        let of_engines = decode_all(&[1, 2, 3], &mut 0, &mut |_| {
             calls += 1;
             Err(Failure::Engines(Error::config("gone")))
         });
         assert!(of_engines.is_err() && calls == 1);
+    }
+
+    #[test]
+    fn the_verdict_does_not_depend_on_how_pictures_are_cut() {
+        for (bad, all_fail) in [(vec![3, 4, 5, 6], false), (vec![3, 4, 5, 6, 7], true)] {
+            for cut in [1, 2, 3, 5, 16] {
+                let (mut in_a_row, mut found) = (0, Some(Vec::new()));
+                for begin in (0..16).step_by(cut) {
+                    let batch = begin..(begin + cut).min(16);
+                    let here: Vec<usize> = (bad.iter().copied())
+                        .filter(|n| batch.contains(n))
+                        .collect();
+                    let (culprits, _) = failing_behind(&mut in_a_row, &here, batch);
+                    found = found.zip(culprits).map(|(mut found, culprits)| {
+                        found.extend(culprits.iter().map(|at| begin + at));
+                        found
+                    });
+                    if found.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(found.is_none(), all_fail, "{bad:?} by {cut}");
+                assert!(
+                    all_fail || found.as_ref() == Some(&bad),
+                    "{found:?} by {cut}"
+                );
+            }
+        }
     }
 }

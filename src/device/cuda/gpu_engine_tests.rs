@@ -20,7 +20,7 @@ use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow};
 use crate::device::reference::CpuStage;
 use crate::device::reference::apart::apart;
 use crate::device::reference::handed::handed_file;
-use crate::device::shape::{CropShape, EngineShape, RowPlaces, SUBMISSION};
+use crate::device::shape::{CropShape, EngineShape, LANES, RowPlaces, SUBMISSION};
 use crate::picture::Limits;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch, plain, read_header};
@@ -38,7 +38,7 @@ const TOLERANCE: f64 = 2e-3;
 fn device() -> Option<(Arc<Context>, Stream, Engines)> {
     let context = context()?;
     let began = Instant::now();
-    match Engines::open(&context, LARGEST) {
+    match Engines::open(&context, LANES, LARGEST) {
         Ok(engines) => {
             println!(
                 "{}, opened in {:.3} s",
@@ -346,7 +346,7 @@ fn what_is_no_jpeg_is_found_and_the_others_are_decoded() {
             })
             .collect();
         let began = Instant::now();
-        let found = decode_all(&coded, &mut |part| {
+        let found = decode_all(&coded, &mut 0, &mut |part| {
             // SAFETY: nothing else uses the memory.
             let done = unsafe { engines.decode(0, part, &memory, &stream) };
             stream.record().unwrap().wait().unwrap();

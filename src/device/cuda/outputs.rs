@@ -25,7 +25,7 @@ struct Free(Mutex<Vec<Idle>>);
 #[derive(Debug)]
 struct Idle {
     buffer: DeviceBuffer,
-    /// Behind the stage's own stream, which wrote it last.
+    /// Behind what the stage's own stream wrote, which it finished last.
     written: Option<Arc<Event>>,
     after: Vec<Arc<Event>>,
 }

@@ -25,6 +25,8 @@ use crate::pool::ring::slots::WatchedSlot;
 
 /// How long a sleep is, while engines are waited for, between two looks at the workers.
 const LOOK: Duration = Duration::from_micros(200);
+/// The same while workers are waited for, between two looks at what can be opened.
+const FILLING: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct DevicePool {
@@ -111,10 +113,12 @@ impl DevicePool {
                     return Ok(None);
                 }
                 let left = limit.saturating_sub(began.elapsed());
-                let Some(filled) = self.take(run, left)? else {
-                    return Ok(None);
-                };
-                self.close(run, filled)?;
+                // Others may be opened meanwhile.
+                match self.take(run, left.min(FILLING))? {
+                    Some(filled) => self.close(run, filled)?,
+                    None if left <= FILLING => return Ok(None),
+                    None => {}
+                }
                 continue;
             }
             if left.is_zero() {

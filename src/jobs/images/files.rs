@@ -54,13 +54,14 @@ impl Files for BatchFiles {
         if row >= self.place.filled {
             return Look::NoPicture;
         }
-        let Some(end) = self.slot.end(row, self.tries) else {
+        if !self.slot.is_final(row) {
             return Look::NotYet;
-        };
-        if end.is_none() {
-            return Look::NoPicture;
         }
-        // SAFETY: `end` has shown that the row is final, and these bytes are its own.
+        // Failed, or destroyed.
+        let Some(Some(_)) = self.slot.end(row, self.tries) else {
+            return Look::NoPicture;
+        };
+        // SAFETY: `is_final` has shown that the row is, and these bytes are its own.
         let own = unsafe { self.slot.row(self.bytes_of(row)) };
         let picture = own.and_then(|own| self.picture(row, own));
         picture.map_or(Look::NoPicture, Look::Picture)
@@ -69,13 +70,10 @@ impl Files for BatchFiles {
     fn file(&self, picture: &Picture) -> &[u8] {
         let own = self.bytes_of(picture.row);
         let file = picture.bytes();
-        if self.slot.end(picture.row, self.tries).is_none()
-            || file.start < own.start
-            || file.end > own.end
-        {
+        if !self.slot.is_final(picture.row) || file.start < own.start || file.end > own.end {
             return &[];
         }
-        // SAFETY: `end` has shown that the row is final, and these bytes are of it.
+        // SAFETY: `is_final` has shown that the row is, and these bytes are of it.
         unsafe { self.slot.row(file) }.unwrap_or(&[])
     }
 

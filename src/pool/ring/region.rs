@@ -1,7 +1,7 @@
 //! The mapped ring: rows and slots as bytes, faults as text.
 //!
 //! Used in every process. This is where a claim becomes permission to write:
-//! the two functions that hand out slices are `unsafe`, and their callers show
+//! the functions that hand out slices are `unsafe`, and their callers show
 //! the row word that makes it right.
 
 use std::ops::Range;
@@ -157,7 +157,7 @@ impl Ring {
     ///
     /// # Safety
     /// All of `place` must be of a row that is final, whose slot is not posted again while the
-    /// slice lives. Then nobody writes it.
+    /// slice lives. Then nobody writes it, but for a worker that was taken over.
     pub(crate) unsafe fn row(&self, slot: u32, place: Range<usize>) -> Option<&[u8]> {
         let (offset, len) = self.layout.part(slot, &place)?;
         let bytes = self.memory.bytes_at(offset, len);

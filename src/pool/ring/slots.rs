@@ -2,8 +2,8 @@
 //!
 //! Runs in the consumer only. A slot number exists in one of these values at a
 //! time and none of them can be copied, so a slot that a batch still shows
-//! cannot be posted, and a posted slot cannot be read. But its rows that are final can be, one
-//! by one, by who watches it; it is free when nobody does any more.
+//! cannot be posted, and a posted slot cannot be read. But who watches a slot, posted or held, reads
+//! its rows that are final, one by one. It is free when nobody does any more.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -214,20 +214,23 @@ impl PostedSlot {
 }
 
 impl WatchedSlot {
-    /// How a row ended, as [`HeldSlot::end`]; none while it is not final, too.
+    /// Whether a row has ended.
+    pub(crate) fn is_final(&self, row: u32) -> bool {
+        let (w, l) = (self.ring.words(), self.ring.layout());
+        consumer_side::is_final(&w, l, self.taken.slot, row, self.ticket)
+    }
+
+    /// How a final row ended, as [`HeldSlot::end`].
     pub(crate) fn end(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        let slot = self.taken.slot;
-        match consumer_side::is_final(&w, l, slot, row, self.ticket) {
-            true => consumer_side::row_end(&w, l, (slot, row), &self.ticket, tries),
-            false => None,
-        }
+        consumer_side::row_end(&w, l, (self.taken.slot, row), &self.ticket, tries)
     }
 
     /// The bytes at this place of the slot; none when they do not lie in it.
     ///
     /// # Safety
-    /// They must be those of a row that [`WatchedSlot::end`] has shown to be final.
+    /// They must be those of a row that [`WatchedSlot::is_final`] has shown to be final. (A worker
+    /// that was taken over may open the row again: then another writes it while it is read.)
     pub(crate) unsafe fn row(&self, place: Range<usize>) -> Option<&[u8]> {
         // SAFETY: final by this function's contract, and the slot cannot be posted again
         // before `taken` is dropped.
@@ -581,11 +584,15 @@ mod tests {
         let s = slots();
         let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
         let watched = s.watch(&posted);
-        let ends = |w: &WatchedSlot| [0, 1, 2].map(|row| w.end(row, 0));
-        assert_eq!(ends(&watched), [None; 3]);
+        let are_final = |w: &WatchedSlot| [0, 1, 2].map(|row| w.is_final(row));
+        assert_eq!(are_final(&watched), [false; 3]);
         fill_one(&s, 7, Outcome::Done);
         fill_one(&s, 8, Outcome::Failed);
-        assert_eq!(ends(&watched), [Some(Some(0)), Some(None), None]);
+        assert_eq!(are_final(&watched), [true, true, false]);
+        assert_eq!(
+            (watched.end(0, 0), watched.end(1, 0)),
+            (Some(Some(0)), Some(None))
+        );
         // SAFETY: the first row is final.
         let row = unsafe { watched.row(0..16) };
         assert_eq!(row, Some([7; 16].as_slice()));
@@ -594,7 +601,7 @@ mod tests {
         // What is not of the protocol has not come.
         let at = s.ring().layout().row(posted.slot(), 0);
         let before = scribble(&s, at, RowWord::void(1).pack());
-        assert_eq!(watched.end(0, 0), None);
+        assert!(!watched.is_final(0));
         scribble(&s, at, before);
         fill_one(&s, 9, Outcome::Done);
         let mut held = s.hold(posted).unwrap();

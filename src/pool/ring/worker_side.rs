@@ -169,7 +169,7 @@ pub(crate) fn commit<W: Words>(
     let mine = RowWord::claimed(serial, c.ticket.sequence).pack();
     let last = RowWord::new(state, serial, c.ticket.sequence).pack();
     // SYNC: the swap is a Release for the row's bytes; it pairs with the
-    // Acquire load in `consumer_side::is_ready`.
+    // Acquire load in `consumer_side::is_final`.
     w.compare_exchange(l.row(c.slot, c.row), mine, last)
         .map_err(|found| {
             Error::protocol(format!(
