@@ -216,7 +216,9 @@ CASES: list[Case] = [
     ("softer", lambda v: [v.RandomAdjustSharpness(0, 1.0)], LEVELS, EXACT),
     ("solarize", lambda v: [v.RandomSolarize(100, 1.0)], LEVELS, EXACT),
     ("posterize", lambda v: [v.RandomPosterize(3, 1.0)], LEVELS, EXACT),
-    ("blur", lambda v: [v.GaussianBlur((5, 9), (1.5, 1.5))], ALL, EXACT),
+    # At 1.77 no exact value of these pictures is within 7e-5 of a half. Nearer to one torch rounds
+    # up or down by the order of its sums, which is another on each kind of processor.
+    ("blur", lambda v: [v.GaussianBlur((5, 9), (1.77, 1.77))], ALL, EXACT),
     ("rotation bilinear", lambda v: [turned(v, "bilinear")], LEVELS, ROUNDED),
     (
         "rotation bilinear of parts",
