@@ -55,6 +55,14 @@ impl fmt::Display for EngineInfo {
     }
 }
 
+impl DeviceInfo {
+    /// How many JPEG engines a device of this kind has, where that is known without them: asking
+    /// takes half a second on an H100. None for a part of a device (MIG), which has some of them.
+    pub(crate) fn expected_engines(&self) -> Option<u32> {
+        (self.capability == (9, 0) && !self.name.contains("MIG")).then_some(7)
+    }
+}
+
 impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cuda:{} ({})", self.ordinal, self.name)

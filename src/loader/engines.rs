@@ -164,12 +164,17 @@ impl Opening {
         self.wanted.optional
     }
 
-    /// Waits until it is known whether there are engines; none when a run does without.
+    /// Waits until it is known which engines there are, and where a run does without until
+    /// they are open; none then, if they are not.
     ///
     /// # Errors
     /// Why there are none, where a run needs them.
     pub(super) fn opened(mut self) -> Result<Option<Opened>> {
-        match self.thread.found() {
+        let mut found = self.thread.found();
+        if self.wanted.optional {
+            found = found.and_then(|info| self.thread.opened().map(|()| info));
+        }
+        match found {
             Ok(info) => {
                 let (rule, profile) = self.wanted.settle(&info);
                 Ok(Some(Opened {

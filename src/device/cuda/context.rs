@@ -80,7 +80,7 @@ impl Context {
         Ok(context)
     }
 
-    #[cfg(test)]
+    /// Which device it is.
     pub(crate) fn device(&self) -> &DeviceInfo {
         &self.device
     }

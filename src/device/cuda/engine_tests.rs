@@ -463,7 +463,41 @@ fn a_device_without_engines_says_so() {
         &[("STANDIN_NVJPEG_ENGINES", "0")],
         || {
             let mut running = Running::start();
-            let why = running.thread.found().unwrap_err().to_string();
+            // Those of its kind have some.
+            assert_eq!(running.thread.found().unwrap().engines, 7);
+            let why = running.thread.opened().unwrap_err().to_string();
+            assert!(why.contains("no JPEG engines: decode on cpu"), "{why}");
+        },
+    );
+}
+
+/// Of a device of another kind it is not known how many engines it has.
+#[test]
+fn engines_of_other_devices_are_asked() {
+    run(
+        "engines_of_other_devices_are_asked",
+        &[
+            ("STANDIN_CAPABILITY", "80"),
+            ("STANDIN_NVJPEG_ENGINES", "5"),
+        ],
+        || {
+            let mut running = Running::start();
+            assert_eq!(running.thread.found().unwrap().engines, 5);
+            running.thread.opened().unwrap();
+        },
+    );
+}
+
+#[test]
+fn another_device_without_engines_says_so_at_once() {
+    run(
+        "another_device_without_engines_says_so_at_once",
+        &[
+            ("STANDIN_CAPABILITY", "80"),
+            ("STANDIN_NVJPEG_ENGINES", "0"),
+        ],
+        || {
+            let why = Running::start().thread.found().unwrap_err().to_string();
             assert!(why.contains("no JPEG engines: decode on cpu"), "{why}");
         },
     );

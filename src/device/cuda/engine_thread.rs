@@ -19,6 +19,7 @@ use super::crop_stage::Target;
 use super::engine_feeder::{Feeder, Order, Report};
 use super::engine_lane::Job;
 use super::engines::Engines;
+use super::nvjpeg::Library;
 use crate::device::frames::{Files, Made};
 use crate::device::launch::KernelEmission;
 use crate::device::shape::{EngineShape, LANES, RowPlaces};
@@ -36,6 +37,7 @@ const END: Duration = Duration::from_secs(1);
 pub(crate) struct EngineThread {
     /// Always there, but in a forked copy that drops it.
     ends: Option<Ends>,
+    is_open: bool,
     process: u32,
     /// Of batches that are not reported: before what their memory is not written.
     after: VecDeque<Vec<Arc<Event>>>,
@@ -85,23 +87,17 @@ impl EngineThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            let engines = match Engines::open(&context, LANES, shape.largest) {
-                Ok(engines) => engines,
-                Err(why) => {
-                    let _ = say_found.send(Err(why));
-                    return;
-                }
-            };
-            if say_found.send(Ok(engines.info())).is_err() {
-                return;
-            }
-            match Feeder::open(&context, engines, &shape, theirs) {
+            let engines = engines_of(&context, &shape, &say_found);
+            match engines.and_then(|engines| Feeder::open(&context, engines, &shape, theirs)) {
                 Ok(feeder) => {
                     if say_opened.send(Ok(())).is_ok() {
                         feeder.feed(&to_do, &report);
                     }
                 }
                 Err(why) => {
+                    // Whoever asks first is told.
+                    let what = why.to_string();
+                    let _ = say_found.send(Err(Error::Device { what }));
                     let _ = say_opened.send(Err(why));
                 }
             }
@@ -119,6 +115,7 @@ impl EngineThread {
                 reports,
                 thread,
             }),
+            is_open: false,
             process: process::id(),
             after: VecDeque::new(),
             waited: None,
@@ -136,8 +133,11 @@ impl EngineThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Waits until the engines are found, which they are before lanes have their memory. Asked
-    /// for once.
+    /// Waits until it is known which engines there are, which it is before they are open; of
+    /// some kinds of devices before they are asked ([`DeviceInfo::expected_engines`]). Asked for
+    /// once.
+    ///
+    /// [`DeviceInfo::expected_engines`]: crate::device::DeviceInfo::expected_engines
     ///
     /// # Errors
     /// Why there are none, or that they take longer than the limit.
@@ -145,12 +145,16 @@ impl EngineThread {
         self.opening(|ends| &ends.found)
     }
 
-    /// Waits until the engines have all their memory. Asked for once.
+    /// Waits until the engines have all their memory.
     ///
     /// # Errors
-    /// Not enough of it, or that they take longer than the limit.
+    /// No engines, or not enough memory; that they take longer than the limit.
     pub(crate) fn opened(&mut self) -> Result<()> {
-        self.opening(|ends| &ends.opened)
+        if !self.is_open {
+            self.opening(|ends| &ends.opened)?;
+            self.is_open = true;
+        }
+        Ok(())
     }
 
     fn opening<T>(&mut self, of: fn(&Ends) -> &Receiver<Result<T>>) -> Result<T> {
@@ -352,6 +356,24 @@ impl EngineThread {
                 .into(),
         })
     }
+}
+
+/// Opens the engines of a device, and says which they are as soon as that is known.
+fn engines_of(
+    context: &Arc<Context>,
+    shape: &EngineShape,
+    say_found: &Sender<Result<EngineInfo>>,
+) -> Result<Engines> {
+    let library = Library::open(context.driver_major()?)?;
+    let expected = context.device().expected_engines();
+    let expected = expected.map(|engines| library.with_engines(engines));
+    let is_said = expected.is_some_and(|info| say_found.send(Ok(info)).is_ok());
+    let engines = Engines::open_in(context, library, LANES, shape.largest)?;
+    if !is_said {
+        // Nobody may be there any more.
+        let _ = say_found.send(Ok(engines.info()));
+    }
+    Ok(engines)
 }
 
 impl Drop for EngineThread {

@@ -135,6 +135,19 @@ impl Engines {
     /// No library, no engines; not enough memory.
     pub(super) fn open(context: &Arc<Context>, lanes: usize, largest: (u32, u32)) -> Result<Self> {
         let library = Library::open(context.driver_major()?)?;
+        Self::open_in(context, library, lanes, largest)
+    }
+
+    /// As [`Engines::open`], in a library that was found.
+    ///
+    /// # Errors
+    /// No engines; not enough memory.
+    pub(super) fn open_in(
+        context: &Arc<Context>,
+        library: Library,
+        lanes: usize,
+        largest: (u32, u32),
+    ) -> Result<Self> {
         let state = State {
             raw: ptr::null_mut(),
             set_for: 0,
@@ -194,18 +207,13 @@ impl Engines {
                 .into(),
             });
         }
-        self.engines = engines;
+        self.engines = self.context.device().expected_engines().unwrap_or(engines);
         Ok(())
     }
 
     /// Which library it is, and how many engines the device has.
     pub(super) fn info(&self) -> EngineInfo {
-        let found = &self.library.found;
-        EngineInfo {
-            library: found.name(),
-            path: found.path.clone(),
-            engines: self.engines,
-        }
+        self.library.with_engines(self.engines)
     }
 
     /// Puts pictures into the stream, to be decoded into their frames. Behind a failure the

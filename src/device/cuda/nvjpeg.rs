@@ -28,6 +28,7 @@ use std::ptr::{self, NonNull};
 
 use cudarc::driver::sys::CUstream;
 
+use crate::device::found::EngineInfo;
 use crate::error::{Error, Result};
 
 /// `nvjpegHandle_t`, `nvjpegJpegState_t`.
@@ -174,6 +175,15 @@ pub(super) fn done(name: &str, status: c_int) -> Result<()> {
 }
 
 impl Library {
+    /// What it is, for a device with so many engines.
+    pub(super) fn with_engines(&self, engines: u32) -> EngineInfo {
+        EngineInfo {
+            library: self.found.name(),
+            path: self.found.path.clone(),
+            engines,
+        }
+    }
+
     /// The first library that can be used with a driver that serves CUDA of this major
     /// version.
     ///
