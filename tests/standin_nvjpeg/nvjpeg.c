@@ -16,6 +16,7 @@
 //   STANDIN_NVJPEG_IDLE=n                      the n-th decode writes nothing and answers 0
 //   STANDIN_NVJPEG_HANG=n                      the n-th decode does not return
 //   STANDIN_NVJPEG_SLOW=ms                     how long each decode takes
+//   STANDIN_NVJPEG_SLOW_STATE=ms               how long a state takes to be made
 //
 // Compiled with -DWITHOUT_PREALLOCATE it has no nvjpegDecodeBatchedPreAllocate, as a library
 // too old.
@@ -119,6 +120,7 @@ int nvjpegGetHardwareDecoderInfo(struct Handle *handle, unsigned *engines, unsig
 
 int nvjpegJpegStateCreate(struct Handle *handle, struct State **state) {
     PLANNED("nvjpegJpegStateCreate");
+    usleep(1000 * (useconds_t)number("STANDIN_NVJPEG_SLOW_STATE", 0));
     *state = calloc(1, sizeof **state);
     (*state)->of = handle;
     handle->states++;

@@ -849,6 +849,23 @@ fn a_thread_ends_behind_what_it_works_on() {
     }
 }
 
+/// A process that ends while CUDA is started in it may hang.
+#[test]
+fn a_thread_that_opens_its_engines_is_waited_for() {
+    let log = run(
+        "a_thread_that_opens_its_engines_is_waited_for",
+        &[("STANDIN_NVJPEG_SLOW_STATE", "800")],
+        || {
+            let mut running = Running::start();
+            assert_eq!(running.thread.found().unwrap().engines, 7);
+        },
+    );
+    if let Some(log) = log {
+        log.is_balanced();
+        assert_eq!(log.calls(&["nvjpegDestroy"]).len(), 1);
+    }
+}
+
 /// Of the channels a copy has whatever the thread held at that moment.
 #[test]
 fn a_forked_copy_has_no_engines_and_leaves_them_alone() {

@@ -29,7 +29,7 @@ use crate::sys::clock::RunningClock;
 
 /// How long a sleep is between two looks at the time.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the end of a thread at work is waited for.
+/// How long the end of a thread is waited for whose engines are open.
 const END: Duration = Duration::from_secs(1);
 
 /// The engines of a device, and who waits for them.
@@ -367,11 +367,16 @@ fn engines_of(
     let library = Library::open(context.driver_major()?)?;
     let expected = context.device().expected_engines();
     let expected = expected.map(|engines| library.with_engines(engines));
-    let is_said = expected.is_some_and(|info| say_found.send(Ok(info)).is_ok());
+    let is_known = expected.is_some();
+    let nobody = |_| Error::Device {
+        what: "nobody waits for the engines any more".into(),
+    };
+    if let Some(info) = expected {
+        say_found.send(Ok(info)).map_err(nobody)?;
+    }
     let engines = Engines::open_in(context, library, LANES, shape.largest)?;
-    if !is_said {
-        // Nobody may be there any more.
-        let _ = say_found.send(Ok(engines.info()));
+    if !is_known {
+        say_found.send(Ok(engines.info())).map_err(nobody)?;
     }
     Ok(engines)
 }
@@ -387,19 +392,24 @@ impl Drop for EngineThread {
         }
         let Ends {
             orders,
+            context,
+            found,
+            opened,
             reports,
             thread,
-            ..
         } = ends;
         // The thread ends behind what its lanes are at: the channel of its reports closes then.
-        drop(orders);
+        drop((orders, context, found, opened));
+        // One that still opens them is waited for: a process that ends while CUDA is started in
+        // it may hang.
+        let end = if self.is_open { END } else { self.limit };
         let mut waited = RunningClock::start();
         loop {
             match reports.recv_timeout(LOOK) {
                 Ok(_) => waited = RunningClock::start(),
                 Err(RecvTimeoutError::Disconnected) => break,
                 // It keeps what its engines may write, for as long as this process lives.
-                Err(RecvTimeoutError::Timeout) if waited.read(LOOK) >= END => return,
+                Err(RecvTimeoutError::Timeout) if waited.read(LOOK) >= end => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
