@@ -207,7 +207,16 @@ impl Engines {
                 .into(),
             });
         }
-        self.engines = self.context.device().expected_engines().unwrap_or(engines);
+        // What a run's share followed from, before the device was asked.
+        let expected = self.context.device().expected_engines();
+        if let Some(expected) = expected.filter(|expected| *expected != engines) {
+            tracing::warn!(
+                "this device has {engines} JPEG engines, and others of its kind have {expected}, \
+                 from which the usual engine_share follows: find a better one by `bench \
+                 --calibrate`"
+            );
+        }
+        self.engines = expected.unwrap_or(engines);
         Ok(())
     }
 
