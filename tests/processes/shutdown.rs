@@ -513,7 +513,7 @@ fn a_hundred_replacements_cost_the_coordinator_no_descriptor() {
     assert_eq!(descriptors(coordinator).as_ref(), Some(&before));
     assert!(before.len() < 16, "{before:?}");
     // And a worker has but its standard streams. Those that were killed since, or were
-    // forked just now and have not closed the rest yet, say nothing.
+    // forked just now, say nothing: a worker has its name when it has closed the rest.
     let is_worker = |pid| {
         crate::common::processes::Process::read(pid).is_some_and(|p| p.name == "featherload-wk")
     };

@@ -70,7 +70,6 @@ fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     let files = job.descriptors();
     process::standard_streams_to_null()?;
     process::prefer_for_oom();
-    process::set_name(c"featherload-wk");
     let record = ring.layout().worker(lane);
     let w = ring.words();
     w.store(record + worker_word::BROKEN_MAP, 0, Relaxed);
@@ -86,6 +85,9 @@ fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     memory::lengthen_no_file(&files)?;
     walls.limit_files()?;
     process::close_all_but(&[&files[..], &[0, 1, 2]].concat())?;
+    // Last: who looks for workers by their name finds what a worker holds, not what its
+    // coordinator did.
+    process::set_name(c"featherload-wk");
     let own = Own {
         process: std::process::id(),
         files: &files,
