@@ -345,7 +345,9 @@ fn stands_still(folder: &Folder, leader: u32, limit: Duration) -> Trouble {
     Trouble::new(
         folder.path().display().to_string(),
         format!(
-            "process {leader} fetches for all runs of this folder, and has stood still for {} s:              let it go on (kill -CONT {leader}) or end it (kill -KILL {leader}), then start this              run again",
+            "process {leader} fetches for all runs of this folder, and has stood still for {} s: \
+             let it go on (kill -CONT {leader}) or end it (kill -KILL {leader}), then start this \
+             run again",
             limit.as_secs_f64()
         ),
     )

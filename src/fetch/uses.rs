@@ -189,7 +189,7 @@ mod tests {
             sampler,
             ..PlanOptions::default()
         }
-        .settled(400, 4);
+        .settled(Some(100));
         let plan = Plan::new(400, options).unwrap();
         let bytes = vec![1000, 2000, 4000, 8000];
         Uses::new((plan, index), bytes, Mark::new(0, 0), epochs, true)

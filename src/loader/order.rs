@@ -40,7 +40,7 @@ pub(super) fn prepare(
 /// # Errors
 /// As a loader's.
 pub(crate) fn plan(index: &Index, options: &PlanOptions) -> Result<Plan> {
-    let options = &options.settled(index.len(), index.shards());
+    let options = &options.settled(index.samples_of_a_shard());
     options.check(index.len())?;
     // Areas alone: a turn changes none.
     let upright = Upright::default();

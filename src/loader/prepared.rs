@@ -93,7 +93,7 @@ impl Prepared {
             ));
         }
         let (program, limits) = (wanted.program, wanted.limits);
-        let options = &wanted.plan.settled(index.len(), index.shards());
+        let options = &wanted.plan.settled(index.samples_of_a_shard());
         options.check(index.len())?;
         match (&program.recipe().mixing, program.labelled_by()) {
             // Labels that an operation draws fit: the recipe was checked.

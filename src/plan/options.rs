@@ -45,11 +45,11 @@ impl Default for PlanOptions {
 }
 
 impl PlanOptions {
-    /// The same with the numbers that follow from an index of so many samples and
-    /// shards (0 = samples are files).
-    pub(crate) fn settled(&self, samples: u64, shards: u64) -> Self {
+    /// The same with the numbers that follow from an index. `run`: samples of a shard, none where
+    /// samples are files.
+    pub(crate) fn settled(&self, run: Option<u64>) -> Self {
         Self {
-            sampler: self.sampler.settled(samples, shards),
+            sampler: self.sampler.settled(run),
             ..self.clone()
         }
     }

@@ -5,7 +5,8 @@
 Needs the package `featherload` for the order (`--order FILE` keeps it, so that runs without the
 package can use it). PLACE is a folder with 35 GB of room: the cache is made there once. It lies
 behind `folder_server.py` and the tests' proxy. Each rate is a run; raw results go to
-`stores.json` beside this file.
+`stores.json` beside this file. With `--shard-samples N` shards have N samples each, and the order
+takes whole ones; without it they have 24 MiB each.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def photo_labels(paths: Sequence[Path]) -> dict[Path, int]:
     return {path: classes.index(path.parent.name) for path in set(paths)}
 
 
-def make_cache(binary: str, photos: Path, cache: Path, total: int) -> None:
+def make_cache(binary: str, photos: Path, cache: Path, total: int, samples: int | None) -> None:
     if (cache / "manifest.json").exists():
         return
     paths = sample_paths(photos, total)
@@ -60,7 +61,8 @@ def make_cache(binary: str, photos: Path, cache: Path, total: int) -> None:
     listed = cache.with_suffix(".txt")
     root = photos.resolve()
     listed.write_text("".join(f"{p.relative_to(root)} {labels[p]}\n" for p in paths))
-    options = ["--root", str(root), "--shard-size", str(SHARD_BYTES)]
+    size = ["--shard-samples", str(samples)] if samples else ["--shard-size", str(SHARD_BYTES)]
+    options = ["--root", str(root), *size]
     subprocess.run([binary, "cache", "build", str(listed), str(cache), *options], check=True)
 
 
@@ -219,15 +221,17 @@ def main() -> None:
     said.add_argument("--limit", type=int, default=LIMIT)
     said.add_argument("--window", type=int, default=WINDOW)
     said.add_argument("--rates", default="0,150", help="MB/s, 0: unlimited")
+    said.add_argument("--shard-samples", type=int, help="samples of a shard")
     said.add_argument("--order", type=Path, help="keeps the shards of each batch")
     said.add_argument("--out", type=Path, default=HERE / "stores.json")
     given = said.parse_args()
 
     cache = given.place / "root" / "bench" / "cache"
-    make_cache(given.binary, given.photos, cache, int(given.gb * GB))
+    make_cache(given.binary, given.photos, cache, int(given.gb * GB), given.shard_samples)
     shards = json.loads((cache / "manifest.json").read_text())["shards"]
     sizes = [shard["bytes"] for shard in shards]
-    per_shard = round(sum(shard["samples"] for shard in shards) / len(shards))
+    mean = round(sum(shard["samples"] for shard in shards) / len(shards))
+    per_shard = given.shard_samples or mean
 
     best: int | None = None
     kept = given.order

@@ -35,8 +35,8 @@ class ShardShuffle(Sampler):
     """Runs of the index in a random order, shuffled within windows: reads stay close
     together.
 
-    ``shard``: neighbours that stay together; None: as many as a shard has on average, or
-    1,024 where samples are files. ``window``: positions within which samples are shuffled.
+    ``shard``: neighbours that stay together; None: a shard, or as many as one has on
+    average; 1,024 where samples are files. ``window``: positions within which samples are shuffled.
     """
 
     shard: int | None = None

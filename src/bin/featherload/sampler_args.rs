@@ -15,8 +15,8 @@ pub struct SamplerArgs {
     #[arg(long, conflicts_with = "sampler")]
     no_shuffle: bool,
 
-    /// shard-shuffle: neighbours in the index that stay together [as many as are in
-    /// a shard on average; 1024 where samples are files].
+    /// shard-shuffle: neighbours in the index that stay together [a shard, or as many
+    /// as one has on average; 1024 where samples are files].
     #[arg(long, value_name = "N")]
     shard: Option<u64>,
 

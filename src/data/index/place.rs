@@ -22,6 +22,35 @@ impl Index {
         self.layout.shards()
     }
 
+    /// Samples of a shard, where all have as many and the last no more; else their mean, rounded
+    /// up. None where samples are files.
+    pub(crate) fn samples_of_a_shard(&self) -> Option<u64> {
+        let (samples, shards) = (self.len(), self.shards());
+        if shards == 0 {
+            return None;
+        }
+        let shard = |id| self.part(id).map_or(u64::MAX, |part| part.shard);
+        // Shards follow each other: how many samples lie in the first.
+        let (mut first, mut behind) = (0, samples);
+        while first < behind {
+            let middle = first + (behind - first) / 2;
+            match shard(middle) {
+                0 => first = middle + 1,
+                _ => behind = middle,
+            }
+        }
+        let is_begin = |number: u64| {
+            let id = number.saturating_mul(first);
+            id < samples && shard(id) == number && shard(id - 1) == number - 1
+        };
+        let all_begin = first > 0 && (1..shards).all(is_begin);
+        let last = samples.saturating_sub((shards - 1).saturating_mul(first));
+        Some(match all_begin && last <= first {
+            true => first,
+            false => samples.div_ceil(shards).max(1),
+        })
+    }
+
     /// The full path of a shard.
     pub fn shard_path(&self, number: u64) -> PathBuf {
         let path = self.layout.shard_path(self.sealed.bytes(), number);
@@ -186,5 +215,32 @@ impl Index {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_shard_has_as_many_samples_as_all_but_the_last() {
+        let of = |lengths: &[u64]| {
+            let parts = |n: u64| (0..n).map(|i| (512 + i * 1024, 10)).collect::<Vec<_>>();
+            let names: Vec<String> = (0..lengths.len()).map(|n| format!("{n}.tar")).collect();
+            let shards = names.iter().zip(lengths);
+            let shards: Vec<_> = shards.map(|(name, &n)| (name.as_str(), parts(n))).collect();
+            Index::of_parts(Path::new("/cache"), &shards).samples_of_a_shard()
+        };
+        // The mean would be 9: no shard but the first began with a run.
+        assert_eq!(of(&[10, 10, 10, 10, 1]), Some(10));
+        assert_eq!(of(&[10, 10]), Some(10));
+        assert_eq!(of(&[3]), Some(3));
+        // Unlike ones: the mean, rounded up.
+        assert_eq!(of(&[10, 9, 10]), Some(10));
+        assert_eq!(of(&[4, 4, 9]), Some(6));
+        assert_eq!(of(&[1, 2, 4, 4]), Some(3));
+        assert_eq!(of(&[5, 0, 5]), Some(4));
     }
 }

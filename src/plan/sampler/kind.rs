@@ -22,9 +22,9 @@ pub enum Sampler {
     /// Runs of `shard` neighbours in the index in a random order, and samples
     /// in a random order within each `window` positions of that. Reads stay
     /// close together: a window opens `window / shard + 2` runs at most. The
-    /// last run may be shorter. Without `shard` a run is as long as the shards of
-    /// the index are on average, or [`Sampler::RUN`] where samples are files; a
-    /// loader's state has the number.
+    /// last run may be shorter. Without `shard` a run is a shard of the index; where
+    /// shards have unlike numbers of samples it is as long as they are on average.
+    /// Where samples are files it has [`Sampler::RUN`]. A loader's state has the number.
     ShardShuffle { shard: Option<u64>, window: u64 },
     /// Batches of `per_id` samples of each of batch / `per_id` identities, which
     /// are the classes of the index: PaddleClas's PKSampler.
@@ -138,18 +138,15 @@ impl Sampler {
     /// ImageNet.
     pub const RUN: u64 = 1024;
 
-    /// The same with the numbers that follow from an index of so many samples and
-    /// shards (0 = samples are files).
-    pub(crate) fn settled(self, samples: u64, shards: u64) -> Self {
+    /// The same with the numbers that follow from an index. `run`: samples of a shard, none where
+    /// samples are files.
+    pub(crate) fn settled(self, run: Option<u64>) -> Self {
         match self {
             Self::ShardShuffle {
                 shard: None,
                 window,
             } => Self::ShardShuffle {
-                shard: Some(match shards {
-                    0 => Self::RUN,
-                    _ => samples.div_ceil(shards).max(1),
-                }),
+                shard: Some(run.unwrap_or(Self::RUN)),
                 window,
             },
             other => other,
