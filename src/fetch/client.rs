@@ -4,6 +4,7 @@
 //! never wait for storage. A fetcher that dies is started again; nothing is lost with it but what
 //! was under way, and of that only the last piece.
 
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +14,15 @@ use std::time::{Duration, Instant};
 use nix::unistd::getpid;
 use serde::Serialize;
 
-use crate::data::index::Index;
-use crate::error::{Error, Result};
+use crate::data::index::{ComingShards, Index, ScanReport, one_for_each};
+use crate::error::{Error, Result, size};
 use crate::fetch::address::Address;
 use crate::fetch::handle::{Process, Start, unexpected};
 use crate::fetch::held::Held;
 use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, to_bytes};
 use crate::fetch::options::FetchOptions;
-use crate::plan::{Mark, Plan, PlanOptions};
+use crate::fetch::tars::TarList;
+use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 use crate::sys::clock::RunningClock;
 use crate::sys::socket;
 
@@ -33,6 +35,9 @@ const WATCH: Duration = Duration::from_millis(50);
 const ASK: Duration = Duration::from_secs(1);
 /// How long it may say nothing then, while this process runs.
 const SILENCE: Duration = Duration::from_secs(20);
+
+/// How long a shard is waited for at a time, while an index is made.
+const READY: Duration = Duration::from_secs(1);
 
 /// Fetchers that may die one after the other without a shard between them.
 const MOST_DEATHS: u32 = 8;
@@ -55,6 +60,15 @@ pub struct FetchReport {
     pub deaths: u64,
     /// Time that the consumer waited for shards, seconds.
     pub wait_s: f64,
+}
+
+/// Whether an index of tar shards that have none is made, by fetching all of them.
+pub(crate) enum Making<'a> {
+    Never,
+    /// Where the folder has room for all of them: they come anyway.
+    OfWholeSets,
+    /// Told how many shards were read, of how many.
+    Always(&'a dyn Fn(u64, u64)),
 }
 
 /// What it is told of the order, once that is known.
@@ -98,7 +112,7 @@ impl Heard {
     }
 }
 
-/// Shards of a cache that lies in an object store.
+/// Shards of a data set that lies in an object store.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     start: Start,
@@ -124,25 +138,82 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// Starts a fetcher, which gets manifest and index; the index.
+    /// Starts a fetcher, which gets manifest and index; the index. Of tar shards that are no cache
+    /// it is the one that is kept, or is made now where `making` says so.
     ///
     /// # Errors
-    /// A cache that is not there, or cannot be had; a folder that cannot be written.
+    /// A data set that is not there, or cannot be had; tar shards without an index; a folder that
+    /// cannot be written.
     pub(crate) fn open(
         address: Address,
         options: FetchOptions,
         helper: Option<PathBuf>,
-    ) -> Result<(Self, Index)> {
-        let start = Start {
+        making: Making<'_>,
+    ) -> Result<(Self, Index, Option<ScanReport>)> {
+        let mut start = Start {
             address,
             options,
             helper,
         };
+        let mut process = start.process()?;
+        let mut opened = start.opened(&process, None)?;
+        let Some(mut tars) = opened.tars else {
+            start.refuse_shard_options()?;
+            let index = Index::cache_to_come(&opened.folder)?;
+            let fetcher = Self::new(start, process, opened, index.shards());
+            return Ok((fetcher, index, None));
+        };
+        let list = TarList::read(&opened.folder)?;
+        let name = ComingShards::file_name(&start.options.shards);
+        if tars.is_indexed {
+            if let Some((index, scan)) = list.open_index(&opened.folder, &name)? {
+                let fetcher = Self::new(start, process, opened, index.shards());
+                return Ok((fetcher, index, Some(scan)));
+            }
+            // Damaged, or of another version: as if there were none.
+            let path = opened.folder.join(&name);
+            fs::remove_file(&path).map_err(|e| Error::io_at("remove", &path, e))?;
+            process = start.process()?;
+            opened = start.opened(&process, None)?;
+            tars = opened.tars.unwrap_or(tars);
+        }
+        let no_progress = |_, _| {};
+        let progress = match making {
+            Making::Always(progress) => progress,
+            Making::OfWholeSets if !opened.evicts() => {
+                tracing::warn!(
+                    "{}: no index of its {} tar shards is kept, so all are fetched first ({}) to \
+                     make one",
+                    start.address,
+                    list.shards.len(),
+                    size(list.bytes())
+                );
+                &no_progress
+            }
+            _ => return Err(list.is_not_indexed(&start.address, &opened.folder, &name)),
+        };
+        let folder = opened.folder.clone();
+        let mut fetcher = Self::new(start, process, opened, list.shards.len() as u64);
+        fetcher.make_index(&list, tars.room_for_index, progress)?;
+        start = fetcher.into_start();
+        // Another one, which knows the checksums that were found.
         let process = start.process()?;
         let opened = start.opened(&process, None)?;
-        let index = Index::cache_to_come(&opened.folder)?;
-        let fetcher = Self {
-            held: Held::new(index.shards(), opened.room, opened.evicts()),
+        let indexed = match opened.folder == folder {
+            true => list.open_index(&folder, &name)?,
+            false => None,
+        };
+        let Some((index, scan)) = indexed else {
+            let what = "changed while it was indexed: wait until whoever writes there is done";
+            return Err(Error::dataset(start.address.as_str(), what));
+        };
+        let fetcher = Self::new(start, process, opened, index.shards());
+        Ok((fetcher, index, Some(scan)))
+    }
+
+    fn new(start: Start, process: Process, opened: Opened, shards: u64) -> Self {
+        Self {
+            held: Held::new(shards, opened.room, opened.evicts()),
             start,
             process,
             opened,
@@ -157,8 +228,41 @@ impl Fetcher {
             gave_up: false,
             total_deaths: 0,
             waited: Duration::ZERO,
+        }
+    }
+
+    /// Ends the fetcher.
+    fn into_start(self) -> Start {
+        self.start
+    }
+
+    /// Has every shard come once, in their order, and keeps the index of them in the folder,
+    /// which may take so many bytes.
+    ///
+    /// # Errors
+    /// A shard that cannot be had or read; what no index can be made of.
+    fn make_index(&mut self, list: &TarList, most: u64, progress: &dyn Fn(u64, u64)) -> Result<()> {
+        let (folder, names) = (self.opened.folder.clone(), list.names());
+        let address = self.start.address.to_string();
+        let options = self.start.options.shards.clone();
+        let mut shards = ComingShards::new(&folder, &address, &options)?;
+        // Batches of one sample, which is a shard.
+        let index = one_for_each(&folder, &names)?;
+        let order = PlanOptions {
+            batch: 1,
+            sampler: Sampler::Sequential,
+            ..PlanOptions::default()
         };
-        Ok((fetcher, index))
+        let plan = Plan::new(index.len(), order)?;
+        let mut at = Mark::new(0, 0);
+        self.plan(&index, &plan, at, Some(1))?;
+        for (number, name) in names.iter().enumerate() {
+            while self.ready(&index, &plan, at, 1, READY)?.is_none() {}
+            shards.read(name, list.address(number))?;
+            at = plan.behind(at);
+            progress(number as u64 + 1, names.len() as u64);
+        }
+        shards.keep(most)
     }
 
     /// Whether shards are removed while the run goes on, so no worker may keep one open.
@@ -395,7 +499,7 @@ impl Fetcher {
         if opened.folder != self.opened.folder {
             return Err(Error::dataset(
                 self.start.address.as_str(),
-                "was built again while it was read: start the run again",
+                "changed while it was read: start the run again",
             ));
         }
         self.process = process;

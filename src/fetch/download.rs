@@ -2,7 +2,8 @@
 //! shard into its file.
 //!
 //! In the fetcher. A shard goes on where it was broken off, also by a fetcher that died. Only
-//! when its checksum is the one that its manifest names it gets its name.
+//! when its checksum is the right one it gets its name. A tar that was not indexed yet has none:
+//! its object must be the one that was listed.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,10 +12,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use object_store::{GetOptions, GetRange};
+use object_store::path::Path;
+use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta};
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::data::shard::manifest::{Hash128, Manifest, ShardEntry, ShardManifest};
+use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
 use crate::fetch::messages::Trouble;
 use crate::fetch::store::{Failure, Store};
 
@@ -34,7 +36,7 @@ const MOST_SMALL: u64 = 8 << 30;
 const PIECE: usize = 1 << 20;
 
 /// Tries of one object, as long as now and then something comes.
-struct Patience {
+pub(super) struct Patience {
     about: String,
     limit: Duration,
     since: Instant,
@@ -43,7 +45,7 @@ struct Patience {
 }
 
 impl Patience {
-    fn new(about: String, limit: Duration) -> Self {
+    pub(super) fn new(about: String, limit: Duration) -> Self {
         Self {
             about,
             limit,
@@ -62,7 +64,7 @@ impl Patience {
     ///
     /// # Errors
     /// When there is none.
-    async fn after(&mut self, failure: Failure) -> Result<(), Trouble> {
+    pub(super) async fn after(&mut self, failure: Failure) -> Result<(), Trouble> {
         let why = match failure {
             Failure::Lasting(trouble) => return Err(trouble),
             Failure::Passing(why) => why,
@@ -84,6 +86,15 @@ impl Patience {
     }
 }
 
+/// What an object is like, as text: another one where it has other bytes.
+pub(super) fn state_of(meta: &ObjectMeta) -> String {
+    match &meta.e_tag {
+        // A listing leaves quotes out, in some stores.
+        Some(tag) => tag.trim_start_matches("W/").trim_matches('"').to_owned(),
+        None => meta.last_modified.to_rfc3339(),
+    }
+}
+
 /// An object, whole: one that a run begins with has less `patience`.
 ///
 /// # Errors
@@ -93,6 +104,22 @@ pub(super) async fn small(
     name: &str,
     patience: Duration,
 ) -> Result<Vec<u8>, Trouble> {
+    let found = small_if_there(store, name, patience).await?;
+    found.ok_or_else(|| {
+        let what = "is not there: check the address, or build the cache again";
+        Trouble::new(store.address().of(name), what)
+    })
+}
+
+/// The same, of an object that need not be there.
+///
+/// # Errors
+/// What does not pass.
+pub(super) async fn small_if_there(
+    store: &Store,
+    name: &str,
+    patience: Duration,
+) -> Result<Option<Vec<u8>>, Trouble> {
     let mut patience = Patience::new(store.address().of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
@@ -103,6 +130,7 @@ pub(super) async fn small(
             ..GetOptions::default()
         };
         let failure = match store.objects.get_opts(&store.path(name), options).await {
+            Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(e) => store.failure(name, &e),
             Ok(found) if found.meta.size > MOST_SMALL => {
                 let what = format!("has {} bytes, and may have {MOST_SMALL}", found.meta.size);
@@ -129,7 +157,7 @@ pub(super) async fn small(
                     }
                 }
                 if bytes.len() as u64 >= size {
-                    return Ok(bytes);
+                    return Ok(Some(bytes));
                 }
                 ended
             }
@@ -138,11 +166,76 @@ pub(super) async fn small(
     }
 }
 
-/// Checksum of a shard, out of its manifest.
+/// A shard of a data set.
+#[derive(Debug, Clone)]
+pub(super) struct Shard {
+    /// Its file here, without extension.
+    pub(super) name: String,
+    pub(super) object: Path,
+    /// The object below the address of the store, for people.
+    pub(super) below: String,
+    pub(super) bytes: u64,
+    pub(super) check: Check,
+}
+
+/// By what its bytes are known.
+#[derive(Debug, Clone)]
+pub(super) enum Check {
+    /// A shard of a cache: by a manifest beside it, which has this checksum.
+    Manifest(Hash128),
+    /// A tar: by what its object was like, and its checksum, once it was indexed.
+    Tar {
+        state: String,
+        hash: Option<Hash128>,
+    },
+}
+
+impl Shard {
+    /// Whether bytes that are here are known to be right before they are used.
+    pub(super) fn has_checksum(&self) -> bool {
+        !matches!(self.check, Check::Tar { hash: None, .. })
+    }
+
+    /// In which way an object is another one now; and what is to be done.
+    fn difference(&self, now: &ObjectMeta) -> Option<String> {
+        let (is_other, before) = match &self.check {
+            Check::Manifest(_) => (false, "the manifest says"),
+            Check::Tar { state, .. } => (*state != state_of(now), "it was listed with"),
+        };
+        let changed = self.check.changed();
+        match now.size == self.bytes {
+            false => Some(format!(
+                "has {} bytes, and {before} {}: {changed}",
+                now.size, self.bytes
+            )),
+            true => is_other.then(|| format!("is another object than was listed: {changed}")),
+        }
+    }
+}
+
+impl Check {
+    fn changed(&self) -> &'static str {
+        match self {
+            Self::Manifest(_) => {
+                "the cache was built again meanwhile, start the run again; or it is damaged, \
+                 build the cache again"
+            }
+            Self::Tar { .. } => {
+                "it was written again meanwhile: run `featherload index` for the address again"
+            }
+        }
+    }
+}
+
+/// Checksum of a shard; none where nobody knows it yet.
 ///
 /// # Errors
 /// A manifest that is not the one that the cache's names.
-pub(super) async fn hash_of(store: &Store, shard: &ShardEntry) -> Result<Hash128, Trouble> {
+pub(super) async fn hash_of(store: &Store, shard: &Shard) -> Result<Option<Hash128>, Trouble> {
+    let of_manifest = match &shard.check {
+        Check::Manifest(hash) => *hash,
+        Check::Tar { hash, .. } => return Ok(*hash),
+    };
     let name = format!("{}.json", shard.name);
     let bytes = small(store, &name, PATIENCE).await?;
     let changed = || {
@@ -152,12 +245,12 @@ pub(super) async fn hash_of(store: &Store, shard: &ShardEntry) -> Result<Hash128
              start the run again; or it is damaged, build the cache again",
         )
     };
-    if Hash128::of(&bytes) != shard.manifest {
+    if Hash128::of(&bytes) != of_manifest {
         return Err(changed());
     }
     let manifest = ShardManifest::from_bytes(&bytes).map_err(|_| changed())?;
     match manifest.bytes == shard.bytes {
-        true => Ok(manifest.hash),
+        true => Ok(Some(manifest.hash)),
         false => Err(changed()),
     }
 }
@@ -166,7 +259,7 @@ pub(super) async fn hash_of(store: &Store, shard: &ShardEntry) -> Result<Hash128
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) store: Store,
-    pub(super) shard: ShardEntry,
+    pub(super) shard: Shard,
     /// Where it is known.
     pub(super) hash: Option<Hash128>,
     pub(super) part: PathBuf,
@@ -250,11 +343,10 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
         whole,
     } = wanted;
     let hash = match hash {
-        Some(hash) => hash,
+        Some(hash) => Some(hash),
         None => hash_of(&store, &shard).await?,
     };
-    let name = format!("{}.tar", shard.name);
-    let about = store.address().of(&name);
+    let about = store.address().of(&shard.below);
     let full = |path: &std::path::Path, e: io::Error| {
         let folder = path.parent().unwrap_or(path).display().to_string();
         let what = match e.kind() {
@@ -271,7 +363,7 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
     let mut patience = Patience::new(about.clone(), PATIENCE);
     let mut tag: Option<String> = None;
     let mut sent = 0;
-    loop {
+    let hash = loop {
         while part.at < shard.bytes {
             let options = GetOptions {
                 range: (part.at > 0).then_some(GetRange::Offset(part.at)),
@@ -279,17 +371,12 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                 if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
                 ..GetOptions::default()
             };
-            let failure = match store.objects.get_opts(&store.path(&name), options).await {
-                Err(e) => store.failure(&name, &e),
-                Ok(found) if found.meta.size != shard.bytes => {
-                    let what = format!(
-                        "has {} bytes, and the manifest says {}: the cache was built again \
-                         meanwhile, start the run again; or build the cache again",
-                        found.meta.size, shard.bytes
-                    );
-                    return Err(Trouble::new(about, what));
-                }
+            let failure = match store.objects.get_opts(&shard.object, options).await {
+                Err(e) => store.failure(&shard.below, &e),
                 Ok(found) => {
+                    if let Some(what) = shard.difference(&found.meta) {
+                        return Err(Trouble::new(about, what));
+                    }
                     tag = tag.or_else(|| found.meta.e_tag.clone());
                     let mut pieces = found.into_stream();
                     let mut ended = Failure::Passing("the answer ended early".to_owned());
@@ -303,7 +390,7 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                                 patience.something_came();
                             }
                             Err(e) => {
-                                ended = store.failure(&name, &e);
+                                ended = store.failure(&shard.below, &e);
                                 break;
                             }
                         }
@@ -315,20 +402,25 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                 patience.after(failure).await?;
             }
         }
-        if Hash128(part.hasher.finish_128()) == hash {
-            break;
+        let found = Hash128(part.hasher.finish_128());
+        if hash.is_none_or(|hash| hash == found) {
+            break found;
         }
         if !may_be_stale {
-            return Err(Trouble::new(
-                about,
-                "its bytes are not those that its manifest names: the cache was built again \
-                 meanwhile, start the run again; or it is damaged, build the cache again",
-            ));
+            let by = match shard.check {
+                Check::Manifest(_) => "its manifest names",
+                Check::Tar { .. } => "were indexed",
+            };
+            let what = format!(
+                "its bytes are not those that {by}: {}",
+                shard.check.changed()
+            );
+            return Err(Trouble::new(about, what));
         }
         // What another fetcher had left was of another object.
         may_be_stale = false;
         part.begin_again().map_err(|e| full(&part.path, e))?;
-    }
+    };
     fs::rename(&part.path, &whole).map_err(|e| full(&part.path, e))?;
     Ok(Came {
         hash,

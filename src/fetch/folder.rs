@@ -1,4 +1,4 @@
-//! The folder of one cache on this machine: its names, and who may change it.
+//! The folder of one data set on this machine: its names, and who may change it.
 //!
 //! In the fetcher. Only files of these names are ever removed, and only in a folder
 //! that was made here.
@@ -7,7 +7,11 @@
 //! DIR/cache-HASH/              HASH: of the manifest, so a changed cache has another folder
 //!   .featherload-fetched       the mark of a folder that was made here
 //!   manifest.json, index.fli   as in the store
-//!   shard-000000.tar           whole, by its checksum
+//! DIR/tars-HASH/               of tar shards that are no cache; HASH: of the list
+//!   list.json                  the objects, their sizes and states
+//!   index-HASH.fli             the index, with checksums of all shards; HASH: of how they are read
+//! and in both
+//!   shard-000000.tar           whole, by its checksum; or as the object is called
 //!   shard-000001.tar.part      under way
 //!   rank-PID-NUMBER.board      what a rank needs, locked while its fetcher lives
 //!   leader.lock                locked by the fetcher that leads; its process, and a number that
@@ -17,12 +21,12 @@
 //! ```
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
 use crate::fetch::beat::Right;
+use crate::fetch::download::Shard;
 
 const MARK: &str = ".featherload-fetched";
 /// What stands in the mark, for people.
@@ -37,7 +41,7 @@ pub(super) const BOARD_BEGIN: &str = "rank-";
 pub(super) const BOARD_END: &str = ".board";
 const PART_END: &str = ".part";
 
-/// The folder of one cache.
+/// The folder of one data set.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -50,14 +54,14 @@ impl Folder {
         Self { path }
     }
 
-    /// Makes it, unless it is there.
+    /// Makes it, `name` in `dir`, unless it is there.
     ///
     /// # Errors
     /// One of that name that was not made here; a system that refuses.
-    pub(super) fn make(dir: &Path, manifest: Hash128) -> Result<Self> {
+    pub(super) fn make(dir: &Path, name: &str) -> Result<Self> {
         fs::create_dir_all(dir).map_err(|e| Error::io_at("make the folder", dir, e))?;
         let dir = fs::canonicalize(dir).map_err(|e| Error::io_at("look at", dir, e))?;
-        let path = dir.join(format!("cache-{manifest}"));
+        let path = dir.join(name);
         let is_new = match fs::create_dir(&path) {
             Ok(()) => true,
             Err(e) if e.kind() == ErrorKind::AlreadyExists => false,
@@ -126,15 +130,12 @@ impl Folder {
 
     /// After a start of the machine: what is there is no longer believed. Files are renamed
     /// without waiting for storage, so a crash may have cut them. Shards of these names become
-    /// parts, whose checksum is looked at when they are needed. Whether that is done; it is not
-    /// while another process has the right to do it.
+    /// parts, whose checksum is looked at when they are needed; those without one are removed.
+    /// Whether that is done; it is not while another process has the right to do it.
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn doubt_after_a_start(
-        &self,
-        names: &mut dyn Iterator<Item = &str>,
-    ) -> Result<bool> {
+    pub(super) fn doubt_after_a_start(&self, shards: &[Shard]) -> Result<bool> {
         let now = fs::read(THIS_BOOT).unwrap_or_default();
         let is_done = || fs::read(self.file(BOOT)).is_ok_and(|then| then == now);
         if is_done() {
@@ -143,13 +144,13 @@ impl Folder {
         let Some(_right) = self.lead()? else {
             return Ok(false);
         };
-        for name in names {
-            let (whole, part) = (self.shard(name), self.part(name));
-            match fs::rename(&whole, &part) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::io_at("rename", &whole, e)),
-            }
+        for shard in shards {
+            let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
+            let done = match shard.has_checksum() {
+                true => fs::rename(&whole, &part),
+                false => gone(fs::remove_file(&whole)).and_then(|()| fs::remove_file(&part)),
+            };
+            gone(done).map_err(|e| Error::io_at("rename or remove", &whole, e))?;
         }
         self.put(BOOT, &now)?;
         Ok(true)
@@ -170,5 +171,13 @@ impl Folder {
             let _ = fs::remove_file(&temporary);
             Error::io_at("write", &path, e)
         })
+    }
+}
+
+/// What is not there is as good.
+fn gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
     }
 }

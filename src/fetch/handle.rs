@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
 
+use crate::data::index::{ComingShards, ShardOptions};
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
 use crate::fetch::messages::{LONGEST, Opened, Reply, Request, from_bytes, to_bytes};
@@ -77,6 +78,19 @@ impl Start {
         })
     }
 
+    /// # Errors
+    /// Something is said of how tar shards are read, and it is a cache.
+    pub(super) fn refuse_shard_options(&self) -> Result<()> {
+        match self.options.shards == ShardOptions::default() {
+            true => Ok(()),
+            false => Err(Error::dataset(
+                self.address.as_str(),
+                "is a cache, whose classes and labels are fixed: remove the options that say how \
+                 tar shards are read",
+            )),
+        }
+    }
+
     /// Has it get manifest and index. `room`: as a fetcher before this one found it.
     ///
     /// # Errors
@@ -86,6 +100,7 @@ impl Start {
             address: self.address.clone(),
             options: self.options.clone(),
             room,
+            index: ComingShards::file_name(&self.options.shards),
         };
         socket::send(process.socket.as_fd(), &to_bytes(&request)?, &[])?;
         match process.answer(None)? {

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::data::shard::manifest::{Hash128, ShardEntry};
+use crate::data::shard::manifest::Hash128;
 use crate::error::Error;
 use crate::fetch::beat::Right;
 use crate::fetch::board::Needs;
 use crate::fetch::download;
-use crate::fetch::download::{Came, Wanted};
+use crate::fetch::download::{Came, Shard, Wanted};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::lease;
 use crate::fetch::messages::{Counts, Trouble};
@@ -28,12 +28,12 @@ use crate::fetch::store::Store;
 /// How long a shard may be needed without one that can go for it.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// What a fetcher knows of the cache.
+/// What a fetcher knows of the data set.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     pub(super) store: Store,
     pub(super) folder: Folder,
-    pub(super) shards: Arc<[ShardEntry]>,
+    pub(super) shards: Arc<[Shard]>,
 }
 
 /// The fetcher that leads.

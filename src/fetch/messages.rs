@@ -27,6 +27,8 @@ pub(super) enum Request {
         options: FetchOptions,
         /// Bytes of shards that the folder may have, as a fetcher before this one found.
         room: Option<u64>,
+        /// Of tar shards that are no cache: the file that their index is kept in.
+        index: String,
     },
     /// What this rank needs from now on; with it come the index and, where the sampler has one,
     /// its table. Answered by [`Reply::Planned`].
@@ -81,15 +83,26 @@ pub(super) enum Reply {
     Trouble(Trouble),
 }
 
-/// What is known of a cache before a shard of it is there.
+/// What is known of a data set before a shard of it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Opened {
-    /// Where manifest and index lie, and shards will.
+    /// Where manifest or list, and index, lie, and shards will.
     pub(super) folder: PathBuf,
     /// Bytes of all shards.
     pub(super) bytes: u64,
     /// Bytes of shards that may be in the folder at a time.
     pub(super) room: u64,
+    /// None where it is a cache.
+    pub(super) tars: Option<Tars>,
+}
+
+/// What is known of tar shards that are no cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tars {
+    /// Whether their index is kept. The shards have checksums then.
+    pub(super) is_indexed: bool,
+    /// Bytes that one may take else.
+    pub(super) room_for_index: u64,
 }
 
 impl Opened {

@@ -1,4 +1,4 @@
-//! Caches that lie in object stores: which shard is needed when, and how it comes into a folder
+//! Caches and tar shards that lie in object stores: which shard is needed when, and how it comes into a folder
 //! of this machine that never holds more than it may.
 //!
 //! The order of every epoch is known, so nothing is guessed. Each rank has a fetcher, a process
@@ -11,13 +11,14 @@
 //! |---|---|---|
 //! | what a user says | `address`, `options` | all |
 //! | what both sides say to each other | `messages` | consumer, fetcher |
+//! | tar shards that are no cache: the list of them | `tars` | consumer, fetcher |
 //! | a shard that may not be removed | `lease` | consumer, fetcher |
 //! | has a fetcher and waits for shards; the fetcher's process; batches that are there | `client`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
-//! | the store; one object out of it | `store`, `download` | fetcher |
+//! | the store; what lies at an address; one object | `store`, `set`, `download` | fetcher |
 //! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
-//! | one rank's use of a cache; the fetcher's life | `session`, `process` | fetcher |
+//! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
 //!
 //! Never in here: pixels, workers, how a shard is read. An HTTP client and its runtime run in the
 //! fetcher and nowhere else, and are compiled with the feature `stores` alone.
@@ -48,7 +49,10 @@ mod schedule;
 #[cfg(feature = "stores")]
 mod session;
 #[cfg(feature = "stores")]
+mod set;
+#[cfg(feature = "stores")]
 mod store;
+mod tars;
 #[cfg(feature = "stores")]
 mod uses;
 

@@ -7,16 +7,22 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::index::ShardOptions;
+
 /// Where shards of an object store come to on this machine, and how many.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// The folder; each cache has one of its own in it, which ranks of a machine share. Default:
+    /// The folder; each data set has one of its own in it, which ranks of a machine share. Default:
     /// `$XDG_CACHE_HOME/featherload/fetched`, or `~/.cache/featherload/fetched`.
     pub dir: Option<PathBuf>,
-    /// Most bytes that the folder of one cache may hold. Default: all of the cache, where that
+    /// Most bytes that the folder of one data set may hold. Default: all of it, where that
     /// is at most half of what is free there; else it must be given.
     pub limit: Option<u64>,
+    /// Of tar shards that are no cache: how they are read. `keep` has no effect: their index is
+    /// kept in the folder.
+    #[serde(skip)]
+    pub shards: ShardOptions,
     /// How long a fetcher that leads may stand still: other than usual in tests of that.
     pub(super) leader_limit: Option<Duration>,
 }

@@ -124,10 +124,11 @@ async fn serve(line: &Line) -> Result<()> {
                             address,
                             options,
                             room,
+                            index,
                         },
                         None,
                     ) => {
-                        let opened = Session::open(&address, &options, room).await;
+                        let opened = Session::open(&address, &options, &index, room).await;
                         let (opened, answer) = opened.map_err(Stop::Trouble)?;
                         line.reply(&Reply::Opened(answer))?;
                         session = Some(opened);

@@ -1,21 +1,18 @@
-//! One rank's use of one cache: its folder, what the rank needs, and the lead where it has that.
+//! One rank's use of one data set: its folder, what the rank needs, and the lead where it has that.
 //!
 //! In the fetcher.
 
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::data::index::Index;
-use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result, room};
 use crate::fetch::address::Address;
 use crate::fetch::beat;
 use crate::fetch::beat::Watch;
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
-use crate::fetch::download;
 use crate::fetch::download::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
@@ -24,7 +21,7 @@ use crate::fetch::options::FetchOptions;
 use crate::fetch::room::{
     beside_shards, least_room, on_disk, room_for_shards, room_of, too_little,
 };
-use crate::fetch::store::Store;
+use crate::fetch::set::Set;
 use crate::fetch::uses::Uses;
 use crate::plan::{Plan, PlanOptions, SamplerTable};
 
@@ -59,7 +56,7 @@ impl From<Trouble> for Stop {
     }
 }
 
-/// One rank's use of one cache.
+/// One rank's use of one data set.
 pub(super) struct Session {
     pub(super) cache: Cache,
     /// Bytes of shards that may be there.
@@ -76,10 +73,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Manifest and index of a cache, into its folder.
+    /// What is at the address; manifest and index of a cache, or the list of tars, into its folder.
     pub(super) async fn open(
         address: &Address,
         options: &FetchOptions,
+        index: &str,
         known_room: Option<u64>,
     ) -> std::result::Result<(Self, Opened), Trouble> {
         let began = SystemTime::now();
@@ -88,69 +86,20 @@ impl Session {
             Some(_) => PATIENCE,
             None => PATIENCE_AT_FIRST,
         };
-        let store = Store::open(address)?;
-        let at = |name: &str| address.of(name);
-        let text = download::small(&store, CACHE_MANIFEST, patience).await?;
-        let manifest = CacheManifest::from_bytes(&text)
-            .map_err(|damage| Trouble::new(at(CACHE_MANIFEST), damage.to_string()))?;
-        let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
-            return Err(Trouble::new(
-                address.as_str(),
-                "is an unfinished cache: end its build first",
-            ));
-        };
-        // They become names of files here, whoever wrote the manifest.
-        for (number, shard) in manifest.shards.iter().enumerate() {
-            if shard.name != format!("shard-{number:06}") {
-                let what = format!(
-                    "names its shard {number} '{}', as no cache does",
-                    shard.name
-                );
-                return Err(Trouble::new(at(CACHE_MANIFEST), what));
-            }
-        }
+        let set = Set::open(address, options, index, patience).await?;
+        let folder = set.folder;
         let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
-        let dir = options.dir.clone().or_else(default_dir).ok_or_else(|| {
-            let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
-                        shards come to";
-            Trouble::new(address.as_str(), what).of_option("fetch_dir")
-        })?;
-        let folder = Folder::make(&dir, Hash128::of(&text)).map_err(|e| {
-            let trouble = Trouble::new(dir.display().to_string(), e.to_string());
-            trouble.of_option("fetch_dir")
-        })?;
-        // Written beside it, it would be there twice for a moment.
-        if !fs::read(folder.file(CACHE_MANIFEST)).is_ok_and(|there| there == text) {
-            folder.put(CACHE_MANIFEST, &text).map_err(local)?;
-        }
-        let there = fs::read(folder.file(CACHE_INDEX)).ok();
-        let index = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
-            Some(bytes) => bytes.len() as u64,
-            None => {
-                let bytes = download::small(&store, CACHE_INDEX, patience).await?;
-                if Hash128::of(&bytes) != index_hash {
-                    let what = "is not the one that the manifest names: the cache was built again \
-                                meanwhile, start the run again; or build the cache again";
-                    return Err(Trouble::new(at(CACHE_INDEX), what));
-                }
-                folder.put(CACHE_INDEX, &bytes).map_err(local)?;
-                bytes.len() as u64
-            }
-        };
         let limit = options.leader_limit.unwrap_or(beat::LIMIT);
         let mut watch = Watch::new(folder.leader(), limit);
-        while !folder
-            .doubt_after_a_start(&mut manifest.shards.iter().map(|shard| &*shard.name))
-            .map_err(local)?
-        {
+        while !folder.doubt_after_a_start(&set.shards).map_err(local)? {
             if let Some(leader) = watch.look(LOOK, || true) {
                 return Err(stands_still(&folder, leader, limit));
             }
             tokio::time::sleep(LOOK).await;
         }
-        let shards = manifest.shards.iter();
+        let shards = set.shards.iter();
         let bytes: Vec<u64> = shards.map(|shard| on_disk(shard.bytes)).collect();
-        let fixed = beside_shards(text.len() as u64, index, bytes.len());
+        let fixed = beside_shards(set.manifest_bytes, set.index_bytes, bytes.len());
         let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let room = match known_room {
             Some(room) => room,
@@ -160,12 +109,13 @@ impl Session {
             folder: folder.path().to_owned(),
             bytes: all,
             room,
+            tars: set.tars,
         };
         let session = Self {
             cache: Cache {
-                store,
+                store: set.store,
                 folder,
-                shards: manifest.shards.into(),
+                shards: set.shards.into(),
             },
             room,
             bytes,
@@ -351,9 +301,4 @@ fn stands_still(folder: &Folder, leader: u32, limit: Duration) -> Trouble {
             limit.as_secs_f64()
         ),
     )
-}
-
-/// Where the user keeps what can be had again.
-fn default_dir() -> Option<PathBuf> {
-    Some(Index::user_cache()?.join("fetched"))
 }

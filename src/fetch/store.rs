@@ -27,7 +27,7 @@ const READ: &str = "20s";
 /// Of a whole answer: none, a shard may be large.
 const WHOLE: &str = "1d";
 
-/// A store, and where in it the cache lies.
+/// A store, and where in it the data set lies.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     pub(super) objects: Arc<dyn ObjectStore>,
@@ -129,6 +129,22 @@ impl Store {
         self.prefix.clone().join(name)
     }
 
+    /// The object of this path below the address, which may have slashes in it.
+    ///
+    /// # Errors
+    /// A name that no object has.
+    pub(super) fn object(&self, below: &str) -> Result<Path, Trouble> {
+        let text = match self.prefix.as_ref() {
+            "" => below.to_owned(),
+            prefix => format!("{prefix}/{below}"),
+        };
+        Path::parse(text).map_err(|e| Trouble::new(self.address.of(below), e.to_string()))
+    }
+
+    pub(super) fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
@@ -140,7 +156,7 @@ impl Store {
         let said = || without_secrets(&chain(error));
         match error {
             StoreError::NotFound { .. } => {
-                lasting("is not there: check the address, or build the cache again".to_owned())
+                lasting("is not there: check the address, or put it there again".to_owned())
             }
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
                 lasting(format!(
@@ -150,8 +166,7 @@ impl Store {
                 ))
             }
             StoreError::Precondition { .. } => lasting(
-                "changed while it was fetched: wait until whoever writes the cache is done"
-                    .to_owned(),
+                "changed while it was fetched: wait until whoever writes there is done".to_owned(),
             ),
             StoreError::InvalidPath { .. }
             | StoreError::NotSupported { .. }

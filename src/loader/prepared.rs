@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::data::sizes::Sizes;
 use crate::data::survey;
 use crate::error::{Error, Result, room};
-use crate::fetch::client::Fetcher;
+use crate::fetch::client::{Fetcher, Making};
 use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
 use crate::forecast::{MemoryForecast, MemoryLimit};
 use crate::jobs::images::mixed;
@@ -81,7 +81,7 @@ impl Prepared {
     /// # Errors
     /// A data set that cannot be read, options that do not fit it.
     pub(super) fn new(source: Source, wanted: &Wanted<'_>) -> Result<Self> {
-        let (index, scan, fetcher) = source.open_with(wanted.helper)?;
+        let (index, scan, fetcher) = source.open_with(wanted.helper, Making::OfWholeSets)?;
         if fetcher.is_none() {
             index.check_is_here("this index alone does not get them")?;
         }

@@ -7,7 +7,7 @@ use crate::data::index::{
     FolderOptions, Index, ListOptions, ParquetOptions, ScanReport, ShardOptions, TableOptions,
 };
 use crate::error::{Error, Result};
-use crate::fetch::client::Fetcher;
+use crate::fetch::client::{Fetcher, Making};
 use crate::fetch::{Address, FetchOptions};
 
 /// A data set, not read yet.
@@ -30,7 +30,8 @@ pub enum Source {
     /// Parquet files, as Hugging Face writes them; [`Index::expand_parquet`] makes paths of a
     /// folder or a pattern. Read with the feature `parquet`.
     Parquet(Vec<PathBuf>, ParquetOptions),
-    /// A cache that lies in an object store.
+    /// A cache or tar shards that lie in an object store. Of tar shards an index is kept in their
+    /// folder: [`Source::index`] makes it, and so does a loader whose folder has room for all.
     Store(Address, FetchOptions),
     /// An index that is in memory already.
     Index(Box<Index>),
@@ -39,7 +40,8 @@ pub enum Source {
 impl Source {
     /// What a data set may be, in words: for help and for messages.
     pub const KINDS: &str = "a folder, tar shards, Parquet files, a list file, a table, a cache, a \
-                              saved index, or the address of a cache (s3://BUCKET/PREFIX)";
+                              saved index, or the address of a cache or of tar shards \
+                              (s3://BUCKET/PREFIX)";
 
     /// A folder is a cache when it has a cache's manifest, and a folder of images
     /// otherwise; a file is a saved index when it begins like one, a table when
@@ -47,13 +49,13 @@ impl Source {
     /// does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to do), or
     /// that is not there and has the signs of a brace or a glob, is of tar shards; what
     /// [`Index::names_parquet`] says, of Parquet files. An
-    /// address of an object store is that of a cache. All with default options.
+    /// address of an object store is that of a cache or of tar shards. All with default options.
     ///
     /// # Errors
     /// When nothing is at `path`.
     pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        if Address::is_one(&path) && !Index::names_tars(&path) {
+        if Address::is_one(&path) {
             return Ok(Self::Store(Address::parse(&path)?, FetchOptions::default()));
         }
         if !Index::is_cache(&path) && Index::names_parquet(&path) {
@@ -89,7 +91,18 @@ impl Source {
     /// # Errors
     /// When the data set cannot be read, or is empty.
     pub fn open(self) -> Result<(Index, Option<ScanReport>)> {
-        let (index, report, _) = self.open_with(None)?;
+        let (index, report, _) = self.open_with(None, Making::Never)?;
+        Ok((index, report))
+    }
+
+    /// As [`Source::open`]; of tar shards in an object store that have no index each is fetched
+    /// once to make it, within the limit of their folder, where it is kept. `progress` is told how
+    /// many were read, of how many.
+    ///
+    /// # Errors
+    /// When the data set cannot be read, or is empty.
+    pub fn index(self, progress: &dyn Fn(u64, u64)) -> Result<(Index, Option<ScanReport>)> {
+        let (index, report, _) = self.open_with(None, Making::Always(progress))?;
         Ok((index, report))
     }
 
@@ -98,11 +111,13 @@ impl Source {
     pub(super) fn open_with(
         self,
         helper: Option<&Path>,
+        making: Making<'_>,
     ) -> Result<(Index, Option<ScanReport>, Option<Fetcher>)> {
         let here = match self {
             Self::Store(address, options) => {
-                let (fetcher, index) = Fetcher::open(address, options, helper.map(Path::to_owned))?;
-                return Ok((index, None, Some(fetcher)));
+                let helper = helper.map(Path::to_owned);
+                let (fetcher, index, scan) = Fetcher::open(address, options, helper, making)?;
+                return Ok((index, scan, Some(fetcher)));
             }
             here => here.open_here()?,
         };

@@ -51,9 +51,9 @@ pub struct SourceOptions {
     pub label_json: Option<String>,
     /// Where the index of tar shards is kept; `none` keeps none.
     pub index_dir: Option<PathBuf>,
-    /// Of a cache in an object store: the folder that its shards come to.
+    /// Of a data set in an object store: the folder that its shards come to.
     pub fetch_dir: Option<PathBuf>,
-    /// Of a cache in an object store: most bytes that its folder may hold.
+    /// Of a data set in an object store: most bytes that its folder may hold.
     pub fetch_limit: Option<u64>,
 }
 
@@ -255,17 +255,21 @@ impl SourceOptions {
                 saved
             }
             Source::Store(address, _) => {
-                let fixed = (path, "a cache in an object store");
-                let made_with = "its classes and labels are fixed: remove the option";
-                self.refuse(self.classes.is_some(), "classes", fixed, made_with)?;
-                let without = self.labels == LabelSource::None;
-                self.refuse(without, "labels: none", fixed, made_with)?;
-                self.refuse_list_options(path, fixed.1)?;
-                self.refuse_table_options(path, fixed.1)?;
-                self.refuse_shard_options(path, fixed.1)?;
+                let kind = "in an object store";
+                self.refuse_list_options(path, kind)?;
+                self.refuse_table_options(path, kind)?;
+                refuse_boxes(config, path, kind)?;
+                let what_to_do = "remove the option: an index of tar shards is kept in `fetch_dir`";
+                self.refuse(
+                    self.index_dir.is_some(),
+                    "index_dir",
+                    (path, kind),
+                    what_to_do,
+                )?;
                 let mut options = FetchOptions::default();
                 options.dir.clone_from(&self.fetch_dir);
                 options.limit = self.fetch_limit;
+                options.shards = self.shard_options()?;
                 Source::Store(address, options)
             }
             other => {
@@ -320,7 +324,7 @@ impl SourceOptions {
             (self.fetch_limit.is_some(), "fetch_limit"),
         ] {
             let what_to_do =
-                "remove the option, or give the address of a cache (s3://BUCKET/PREFIX)";
+                "remove the option, or give an address in an object store (s3://BUCKET/PREFIX)";
             self.refuse(given, option, (path, kind), what_to_do)?;
         }
         Ok(())

@@ -9,3 +9,4 @@ mod cache;
 mod parquet;
 mod shards;
 mod stores;
+mod tars_in_stores;

@@ -45,10 +45,10 @@ class Loader:
     ``src``
         A folder (flat, or a folder for each class), tar shards (``"train-{000..123}.tar"``), a
         list file, a table (CSV with a header line, JSON lines), a cache, a saved index, or the
-        address of a cache in an object store (``"s3://BUCKET/PREFIX"``, ``gs://``, ``az://``,
-        ``https://``).
+        address of a cache or of tar shards in an object store (``"s3://BUCKET/PREFIX"``,
+        ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``, ``https://``).
     ``fetch_dir``, ``fetch_limit``
-        Of a cache in an object store: the folder that its shards come to, which all ranks of a
+        Of a data set in an object store: the folder that its shards come to, which all ranks of a
         machine share (default: ``~/.cache/featherload/fetched``), and the most bytes that they
         may take there, or ``"200G"`` (default: all, where that is at most half of what is free).
     ``recipe``

@@ -82,13 +82,13 @@ pub struct SourceArgs {
     #[arg(long, value_name = "DIR|none")]
     index_dir: Option<PathBuf>,
 
-    /// Of a cache in an object store: the folder that its shards come to, which all ranks of a
+    /// Of a data set in an object store: the folder that its shards come to, which all ranks of a
     /// machine share (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
     #[arg(long, value_name = "DIR")]
     fetch_dir: Option<PathBuf>,
 
-    /// Of a cache in an object store: most bytes that its folder may hold, such as 200G
-    /// (default: all of the cache, where that is at most half of what is free).
+    /// Of a data set in an object store: most bytes that its folder may hold, such as 200G
+    /// (default: all of it, where that is at most half of what is free).
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     fetch_limit: Option<u64>,
 }
@@ -102,7 +102,8 @@ pub fn source_help() -> String {
 pub fn source_long_help() -> String {
     format!(
         "{}. A folder has class sub-folders or is flat; of shards give \
-         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes; of Parquet files a folder or \
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, in a store \
+         's3://BUCKET/train-{{000..123}}.tar' or the prefix; of Parquet files a folder or \
          'DIR/train-*.parquet'; a list has `path label` lines; a \
          table is a .csv or .tsv with a header line, or a .jsonl; an index is kept by `featherload index --save`",
         source_help()

@@ -86,8 +86,51 @@ struct Note {
     /// What is kept here, for people.
     of: String,
     shards: Vec<Stamps>,
+    #[serde(flatten)]
+    scan: KeptScan,
+}
+
+/// What a scan left out, kept with its index, and said again.
+#[derive(Serialize, Deserialize)]
+pub(super) struct KeptScan {
     skipped: Vec<Left>,
     other_fields: BTreeMap<String, u64>,
+}
+
+impl KeptScan {
+    pub(super) fn of(report: &ScanReport) -> Self {
+        let left = |(reason, skipped): (&SkipReason, &Skipped)| Left {
+            reason: *reason,
+            count: skipped.count,
+            examples: skipped
+                .examples
+                .iter()
+                .map(|path| path.as_os_str().as_bytes().to_vec())
+                .collect(),
+        };
+        Self {
+            skipped: report.skipped.iter().map(left).collect(),
+            other_fields: report.other_fields.clone(),
+        }
+    }
+
+    /// The report of a scan that found so many samples.
+    pub(super) fn into_report(self, samples: u64) -> ScanReport {
+        let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
+        let skipped = |left: Left| {
+            let skipped = Skipped {
+                count: left.count,
+                examples: left.examples.into_iter().map(path).collect(),
+            };
+            (left.reason, skipped)
+        };
+        ScanReport {
+            samples,
+            skipped: self.skipped.into_iter().map(skipped).collect(),
+            other_fields: self.other_fields,
+            ..ScanReport::default()
+        }
+    }
 }
 
 /// What was left out for one reason.
@@ -189,19 +232,7 @@ impl Kept {
             Ok(index) => index,
             Err(damage) => return self.unusable(&damage.to_string()),
         };
-        let mut report = ScanReport {
-            samples: index.len(),
-            other_fields: note.other_fields,
-            ..ScanReport::default()
-        };
-        for left in note.skipped {
-            let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
-            let skipped = Skipped {
-                count: left.count,
-                examples: left.examples.into_iter().map(path).collect(),
-            };
-            report.skipped.insert(left.reason, skipped);
-        }
+        let report = note.scan.into_report(index.len());
         Ok(Some((index, report)))
     }
 
@@ -252,21 +283,11 @@ impl Kept {
     }
 
     fn try_write(&self, index: &Index, report: &ScanReport) -> Result<()> {
-        let left = |(reason, skipped): (&SkipReason, &Skipped)| Left {
-            reason: *reason,
-            count: skipped.count,
-            examples: skipped
-                .examples
-                .iter()
-                .map(|path| path.as_os_str().as_bytes().to_vec())
-                .collect(),
-        };
         let note = Note {
             version: this_version(),
             of: described(&self.paths),
             shards: self.shards.clone(),
-            skipped: report.skipped.iter().map(left).collect(),
-            other_fields: report.other_fields.clone(),
+            scan: KeptScan::of(report),
         };
         let failed =
             |e: serde_json::Error| Error::io_at("write", &self.file, std::io::Error::other(e));
@@ -275,14 +296,23 @@ impl Kept {
             fs::create_dir_all(folder).map_err(|e| Error::io_at("make the folder", folder, e))?;
             remove_other_versions(folder);
         }
+        let head = head(&note);
         replace(&self.file, |file| {
-            file.write_all(MAGIC)?;
-            file.write_all(&(note.len() as u64).to_le_bytes())?;
-            file.write_all(&XxHash3_128::oneshot(&note).to_le_bytes())?;
-            file.write_all(&note)?;
-            file.write_all(index.sealed.bytes())
+            for part in [&head, note.as_slice(), index.sealed.bytes()] {
+                file.write_all(part)?;
+            }
+            Ok(())
         })
     }
+}
+
+/// What stands in front of a note.
+pub(super) fn head(note: &[u8]) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..16].copy_from_slice(&(note.len() as u64).to_le_bytes());
+    head[16..].copy_from_slice(&XxHash3_128::oneshot(note).to_le_bytes());
+    head
 }
 
 /// Which shards these are, in words.
@@ -321,7 +351,7 @@ struct Words {
 const MOST_WORDS: u64 = 64 << 20;
 
 /// The note of a kept file, when it is whole.
-fn note_of(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn note_of(path: &Path) -> Option<Vec<u8>> {
     let (mut file, _) = regular::open(path).ok()?;
     let mut head = [0; HEAD];
     file.read_exact(&mut head).ok()?;
@@ -383,7 +413,7 @@ fn has_kept_name(name: &[u8]) -> bool {
 }
 
 /// Note and index of a kept file.
-fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let (magic, head) = head.split_first_chunk::<8>()?;
     let (len, hash) = head.split_first_chunk::<8>()?;
@@ -422,6 +452,15 @@ fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> S
     };
     add(&FORM.to_le_bytes());
     add(env!("CARGO_PKG_VERSION").as_bytes());
+    add_options(&mut add, labels, classes);
+    for path in paths {
+        add(path.as_os_str().as_bytes());
+    }
+    format!("shards-{:032x}.fli", hasher.finish_128())
+}
+
+/// What of the options makes another index.
+fn add_options(add: &mut dyn FnMut(&[u8]), labels: &ShardLabels, classes: Option<&Classes>) {
     let words = match labels {
         ShardLabels::Auto => ["auto", "", ""],
         ShardLabels::None => ["none", "", ""],
@@ -437,10 +476,19 @@ fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> S
     for name in classes.into_iter().flat_map(Classes::iter) {
         add(name.as_bytes());
     }
-    for path in paths {
-        add(path.as_os_str().as_bytes());
-    }
-    format!("shards-{:032x}.fli", hasher.finish_128())
+}
+
+/// A name for the index of one set of shards: another one for other options, and for what reads
+/// shards otherwise.
+pub(super) fn name_of_options(options: &ShardOptions) -> String {
+    let mut hasher = twox_hash::xxhash3_128::Hasher::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.write(&(bytes.len() as u64).to_le_bytes());
+        hasher.write(bytes);
+    };
+    add(&FORM.to_le_bytes());
+    add_options(&mut add, &options.labels, options.classes.as_ref());
+    format!("{:032x}", hasher.finish_128())
 }
 
 pub(super) fn user_cache() -> Option<PathBuf> {

@@ -17,7 +17,8 @@
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
-//!   later runs; `of_cache`: that of a cache, made while it is built.
+//!   later runs; `coming`: the same of shards that lie in an object store; `of_cache`: that of a
+//!   cache, made while it is built.
 //!
 //! ```
 //! # fn main() -> featherload::Result<()> {
@@ -41,6 +42,7 @@ mod boxes;
 mod chosen;
 mod class_counts;
 mod classes;
+mod coming;
 mod folder;
 mod foreign;
 mod json;
@@ -67,6 +69,9 @@ mod value;
 pub use crate::picture::PixelBox;
 pub use class_counts::ClassCount;
 pub use classes::Classes;
+#[cfg(feature = "stores")]
+pub(crate) use coming::kept_hashes;
+pub(crate) use coming::{ComingShards, one_for_each, open_kept};
 pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::lossy;
 pub use label::Label;

@@ -77,7 +77,7 @@ fn other_version(path: &Path) -> Error {
     )
 }
 
-fn file_hash(path: &Path) -> Option<Hash128> {
+pub(super) fn file_hash(path: &Path) -> Option<Hash128> {
     let (mut file, _) = regular::open(path).ok()?;
     let mut hasher = Hasher::new();
     let mut piece = vec![0; 1 << 20];

@@ -76,7 +76,7 @@ impl fmt::Display for TableColumns {
 }
 
 /// A shard that is not whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DamagedShard {
     /// As JSON with a replacement for bytes that are no UTF-8.

@@ -41,7 +41,8 @@ use crate::error::{Error, Result};
 use crate::sys::threads;
 
 pub(crate) use dali::write_dali_index;
-use found::{Found, Raw};
+pub(super) use found::Found;
+use found::Raw;
 pub(crate) use group::refuse_what_is_no_tar;
 use group::relative;
 use joined::Joined;
@@ -129,7 +130,8 @@ impl Opened {
     }
 }
 
-fn check(options: &ShardOptions) -> Result<()> {
+/// Options that cannot be.
+pub(super) fn check(options: &ShardOptions) -> Result<()> {
     match &options.labels {
         ShardLabels::None if options.classes.is_some() => Err(Error::config(
             "a class table has no effect without labels: remove `classes` or `labels: none`",
@@ -174,13 +176,18 @@ pub(crate) fn common_folder(paths: &[PathBuf]) -> PathBuf {
 /// Every shard; of several errors the first shard's.
 fn read_all(paths: &[PathBuf], root: &Path, labels: &ShardLabels) -> Result<Vec<Found>> {
     threads::each("featherload-shards", MAX_THREADS, paths, |path| {
-        let shown = path.strip_prefix(root).unwrap_or(path);
-        group::read(path, shown, labels)
+        read_one(path, root, labels)
     })
 }
 
+/// One shard, which is in `root`.
+pub(super) fn read_one(path: &Path, root: &Path, labels: &ShardLabels) -> Result<Found> {
+    let shown = path.strip_prefix(root).unwrap_or(path);
+    group::read(path, shown, labels)
+}
+
 /// What all shards have, with labels of one kind.
-fn join(
+pub(super) fn join(
     root: &Path,
     paths: &[PathBuf],
     found: Vec<Found>,

@@ -49,7 +49,7 @@ fn is_no_file(path: &Path) -> Option<String> {
         }
         (true, _) if is_address => format!(
             "is an address, and tar shards are read from local files: download them{how}, mount \
-             the storage, or build a cache of them, which may lie in an object store"
+             the storage, or give the address alone, as a data set that lies in an object store"
         ),
         (true, _) => "no such file: check the path. An address cannot be read: download or mount \
                       the files"
@@ -126,6 +126,36 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
             "this shard is named twice, so its samples would be loaded twice: name it once",
         )),
         None => Ok(paths),
+    }
+}
+
+/// The addresses in an object store that `pattern` names by its braces, none of them twice.
+///
+/// # Errors
+/// A glob, which no store answers; an address that is named twice.
+#[cfg(feature = "stores")]
+pub(crate) fn addresses(pattern: &str) -> Result<Vec<String>> {
+    let wrong = |what: String| Error::dataset(pattern, what);
+    if has_glob(pattern.as_bytes()) {
+        return Err(wrong(
+            "has * or [ in it, and a store is not searched: name shards by braces \
+             (train-{000..146}.tar), or give the prefix that they lie under"
+                .to_owned(),
+        ));
+    }
+    let mut texts = Vec::new();
+    braces(pattern.as_bytes(), Vec::new(), 0, &mut texts)
+        .map_err(|TooMany| too_many(OsStr::new(pattern)))?;
+    // Cut at signs of one byte, and put together again.
+    let texts = texts.into_iter().map(String::from_utf8);
+    let texts: Vec<String> = texts
+        .collect::<Result<_, _>>()
+        .map_err(|e| wrong(e.to_string()))?;
+    let mut sorted: Vec<&String> = texts.iter().collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(wrong(format!("names {} twice: name it once", pair[0]))),
+        None => Ok(texts),
     }
 }
 

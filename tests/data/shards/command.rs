@@ -313,28 +313,42 @@ fn addresses_are_refused_and_files_that_look_like_them_open() {
     let dir = tempfile::tempdir().unwrap();
     let index = |source: &str| {
         std::process::Command::new(crate::common::FEATHERLOAD)
-            .args(["index", source, "--no-headers", "--index-dir", "none"])
+            .args(["index", source, "--no-headers"])
+            .env("XDG_CACHE_HOME", dir.path().join("kept"))
             .current_dir(dir.path())
             .output()
             .unwrap()
     };
-    for source in [
-        "http://x/a.tar",
-        "https://x/{000..003}.tar",
-        "s3://bucket/*.tar",
-        "pipe:curl -s http://x/a.tar | cat",
-        "a.tar::b.tar",
+    for (source, want) in [
+        (
+            "ftp://x/a.tar",
+            "is an address, and tar shards are read from local files: download them",
+        ),
+        (
+            "s3://bucket/*.tar",
+            "s3://bucket/*.tar: has * or [ in it, and a store is not searched",
+        ),
+        (
+            "s3://bucket/{a,b}.tar.gz",
+            "s3://bucket/a.tar.gz: names no plain tar",
+        ),
+        (
+            "s3://{a,b}/x.tar",
+            "s3://{a,b}/x.tar: names shards that lie in several buckets",
+        ),
+        (
+            "s3://b/{a,a}.tar",
+            "s3://b/{a,a}.tar: names s3://b/a.tar twice",
+        ),
+        (
+            "pipe:curl -s http://x/a.tar | cat",
+            "is a command, and featherload reads local files",
+        ),
+        ("a.tar::b.tar", "name several shards by braces or a glob"),
     ] {
         let out = index(source);
         let told = text(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{told}");
-        let want = match source.starts_with("a.tar") {
-            true => "name several shards by braces or a glob",
-            false => match source.starts_with("pipe:") {
-                true => "is a command, and featherload reads local files",
-                false => "is an address, and tar shards are read from local files: download them",
-            },
-        };
         assert!(told.contains(want), "{source}: {told}");
         let cwd = dir.path().to_str().unwrap();
         assert!(!told.contains(cwd), "{source}: {told}");

@@ -74,14 +74,10 @@ impl Samples {
     }
 }
 
-/// Of a cache in an object store manifest and index came, and no sample was asked for.
+/// Of a data set in an object store the index came or was kept, and no sample was asked for.
 fn in_store(samples: u64) -> Finding {
     let value = format!("{samples}, in an object store");
-    Finding::ok(
-        "samples",
-        value,
-        "manifest and index came; no sample was fetched",
-    )
+    Finding::ok("samples", value, "the index is here; no sample was fetched")
 }
 
 fn readable(samples: u64, tried: &[PathBuf]) -> Finding {

@@ -5,6 +5,7 @@
 
 mod scene;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -22,6 +23,9 @@ use crate::source_args::SourceArgs;
 /// Count samples, classes, formats, sizes and unreadable files of a data set.
 ///
 /// Keeps the index with --save. Opens every picture and reads its header, never a pixel.
+///
+/// Of tar shards in an object store it fetches each once, within --fetch-limit, and keeps their
+/// index in --fetch-dir. It opens no picture there.
 ///
 /// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
 /// depths, points and what is missing.
@@ -102,7 +106,14 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         return scene::run(&args.scene, src, args.max_pixels, args.json);
     }
     let source = args.source.options().source(None)?;
-    let (index, scan, dali) = open(source, args.write_idx)?;
+    let in_store = matches!(source, Source::Store(..));
+    if in_store && args.save.is_some() {
+        return Err(Error::config(
+            "--save has no effect on shards in an object store, whose index is kept in --fetch-dir: \
+             remove it",
+        ));
+    }
+    let (index, scan, dali) = open(source, args.write_idx, !args.json)?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {
         index.save(file)?;
@@ -112,7 +123,8 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     }
     let classes = index.class_counts();
     let ends = ClassCount::smallest_and_largest(&classes);
-    let survey = if args.no_headers {
+    // Of shards that lie elsewhere a picture is there while a run needs it.
+    let survey = if args.no_headers || in_store {
         None
     } else {
         let bar = output::progress(index.len(), !args.json);
@@ -190,9 +202,10 @@ impl DaliIndexes {
 fn open(
     source: Source,
     write_idx: bool,
+    shows_progress: bool,
 ) -> Result<(Index, Option<ScanReport>, Option<DaliIndexes>)> {
     if !write_idx {
-        let (index, scan) = source.open()?;
+        let (index, scan) = of_source(source, shows_progress)?;
         return Ok((index, scan, None));
     }
     let Source::Shards(shards, options) = source else {
@@ -212,6 +225,19 @@ fn open(
         }
     }
     Ok((index, Some(scan), Some(dali)))
+}
+
+/// The index. Of tar shards in an object store it is made where none is kept, by fetching each.
+fn of_source(source: Source, shows_progress: bool) -> Result<(Index, Option<ScanReport>)> {
+    let bar = OnceCell::new();
+    let opened = source.index(&|read, of| {
+        let bar = bar.get_or_init(|| output::progress_of(of, "shards", shows_progress));
+        bar.set_position(read);
+    });
+    if let Some(bar) = bar.get() {
+        bar.finish_and_clear();
+    }
+    opened
 }
 
 fn print_survey(index: &Index, survey: &Survey) -> Result<()> {

@@ -42,13 +42,17 @@ pub fn complain(text: &str) {
 
 /// A progress bar on a terminal, none when piped.
 pub fn progress(total: u64, shown: bool) -> ProgressBar {
+    progress_of(total, "images", shown)
+}
+
+/// The same of something else.
+pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
     if !shown || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:20} {human_pos}/{human_len} images, {eta} left")
-    {
+    let template = format!("{{bar:20}} {{human_pos}}/{{human_len}} {what}, {{eta}} left");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }
     bar

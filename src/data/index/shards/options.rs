@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::data::index::classes::Classes;
 
 /// How [`Index::from_shards`](crate::data::index::Index::from_shards) reads shards.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardOptions {
     pub labels: ShardLabels,
     /// Numbers class names by this table instead of by the names that the shards

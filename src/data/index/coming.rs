@@ -1,0 +1,229 @@
+//! The index of tar shards that lie in an object store: made of them as they come to a folder,
+//! one after the other, and kept in a file there.
+//!
+//! Used in the consumer; the fetcher reads the checksums that stand in front of a kept index.
+//! Shards are named by their addresses, never by their files, which come and go. The form of the
+//! file is that of other kept indexes (`kept`). The index of damaged shards is kept as well, with
+//! what is lost: nobody reads their headers again.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::index::Index;
+use crate::data::index::kept;
+use crate::data::index::kept::KeptScan;
+use crate::data::index::open_cache::file_hash;
+use crate::data::index::report::{DamagedShard, ScanReport};
+use crate::data::index::sealed;
+use crate::data::index::sealed::Content;
+use crate::data::index::shards::{self, Found, ShardOptions};
+use crate::data::shard::manifest::Hash128;
+use crate::error::{Error, Result};
+use crate::sys::memory;
+use crate::sys::regular;
+use crate::sys::regular::Stamp;
+use crate::sys::replace::replace_by;
+use crate::sys::sealed::SealedBytes;
+
+const NAME_BEGIN: &str = "index-";
+const NAME_END: &str = ".fli";
+
+/// Shards of an object store, read in their order while they come.
+#[derive(Debug)]
+pub(crate) struct ComingShards<'a> {
+    /// The folder that they come to.
+    folder: &'a Path,
+    options: &'a ShardOptions,
+    /// Of all of them together, for people.
+    address: &'a str,
+    paths: Vec<PathBuf>,
+    addresses: Vec<String>,
+    found: Vec<Found>,
+    hashes: Vec<Hash128>,
+}
+
+/// What stands in front of the index.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    /// What is kept here, for people.
+    of: String,
+    /// XXH3-128 of each shard, in their order.
+    hashes: Vec<Hash128>,
+    damaged: Vec<DamagedShard>,
+    #[serde(flatten)]
+    scan: KeptScan,
+}
+
+impl<'a> ComingShards<'a> {
+    /// None so far.
+    ///
+    /// # Errors
+    /// Options that cannot be.
+    pub(crate) fn new(
+        folder: &'a Path,
+        address: &'a str,
+        options: &'a ShardOptions,
+    ) -> Result<Self> {
+        shards::check(options)?;
+        Ok(Self {
+            folder,
+            options,
+            address,
+            paths: Vec::new(),
+            addresses: Vec::new(),
+            found: Vec::new(),
+            hashes: Vec::new(),
+        })
+    }
+
+    /// The name of the file that the index of such options is kept in.
+    pub(crate) fn file_name(options: &ShardOptions) -> String {
+        format!("{NAME_BEGIN}{}{NAME_END}", kept::name_of_options(options))
+    }
+
+    /// Whether a name is one of those.
+    pub(crate) fn is_file_name(name: &str) -> bool {
+        name.starts_with(NAME_BEGIN) && name.ends_with(NAME_END)
+    }
+
+    /// The shard that comes next is there, as `name`: its members and its checksum.
+    ///
+    /// # Errors
+    /// A shard that cannot be read or is no tar; labels that cannot be.
+    pub(crate) fn read(&mut self, name: &str, address: String) -> Result<()> {
+        let path = self.folder.join(name);
+        let named = |e| of_store(e, &path, &address);
+        let mut found =
+            shards::read_one(&path, self.folder, &self.options.labels).map_err(named)?;
+        let damaged = found.report.damaged.iter_mut().chain(&mut found.tail);
+        damaged.for_each(|damaged| damaged.path = PathBuf::from(&address));
+        let hash = file_hash(&path)
+            .ok_or_else(|| Error::dataset(&path, "cannot be read: look at this folder's disk"))?;
+        self.paths.push(path);
+        self.addresses.push(address);
+        self.found.push(found);
+        self.hashes.push(hash);
+        Ok(())
+    }
+
+    /// Keeps the index of all that were read in the folder, which may take `most` bytes for it.
+    ///
+    /// # Errors
+    /// Labels of several kinds, no samples at all; a file that cannot be written.
+    pub(crate) fn keep(self, most: u64) -> Result<()> {
+        let named = |e| {
+            let shards = self.paths.iter().zip(&self.addresses);
+            let e = shards.fold(e, |e, (path, address)| of_store(e, path, address));
+            of_store(e, self.folder, self.address)
+        };
+        let joined = shards::join(self.folder, &self.paths, self.found, self.options);
+        let (content, report) = joined.map_err(named)?;
+        let index = Index::seal(self.folder, content)?;
+        let note = Note {
+            of: format!("the index of {} shards, {}", self.paths.len(), self.address),
+            hashes: self.hashes,
+            damaged: report.damaged.clone(),
+            scan: KeptScan::of(&report),
+        };
+        let path = self.folder.join(Self::file_name(self.options));
+        let note = serde_json::to_vec(&note)
+            .map_err(|e| Error::io_at("write", &path, std::io::Error::other(e)))?;
+        let bytes = [&kept::head(&note), note.as_slice(), index.sealed.bytes()].concat();
+        if bytes.len() as u64 > most {
+            return Err(Error::option(
+                "fetch_limit",
+                format!(
+                    "leaves {} for the index of {}, which takes {}: give four times that and more",
+                    crate::error::room(most),
+                    self.address,
+                    crate::error::needed(bytes.len() as u64)
+                ),
+            ));
+        }
+        // All ranks that make it write the same.
+        replace_by(&path, &bytes)
+    }
+}
+
+/// The checksums of the shards whose index is kept in `file`; none where no whole one is there.
+#[cfg(feature = "stores")]
+pub(crate) fn kept_hashes(file: &Path) -> Option<Vec<Hash128>> {
+    let note = kept::note_of(file)?;
+    Some(serde_json::from_slice::<Note>(&note).ok()?.hashes)
+}
+
+/// The index that is kept in `file`, of shards of these names in `folder`; none where it is
+/// damaged, or of another version.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn open_kept(
+    file: &Path,
+    folder: &Path,
+    names: &[String],
+) -> Result<Option<(Index, ScanReport)>> {
+    let failed = |e| Error::io_at("read", file, e);
+    let (mut opened, len) = regular::open(file).map_err(failed)?;
+    sealed::check_room(len, memory::available_bytes())
+        .map_err(|too_large| Error::dataset(file, too_large.to_string()))?;
+    let mut bytes = Vec::new();
+    opened.read_to_end(&mut bytes).map_err(failed)?;
+    let Some((note, index)) = kept::parts(&bytes) else {
+        return Ok(None);
+    };
+    let (Ok(note), Ok(index)) = (
+        serde_json::from_slice::<Note>(note),
+        Index::open(SealedBytes::new(sealed::NAME, &[index])?),
+    ) else {
+        return Ok(None);
+    };
+    if index.shards() != names.len() as u64 {
+        return Ok(None);
+    }
+    // Their files come and go.
+    let index = index.rebased(folder, &vec![Stamp::default(); names.len()])?;
+    let is_named = |(number, name): (u64, &String)| index.shard_path(number) == folder.join(name);
+    if !(0..).zip(names).all(is_named) {
+        return Ok(None);
+    }
+    let mut report = note.scan.into_report(index.len());
+    report.damaged = note.damaged;
+    Ok(Some((index, report)))
+}
+
+/// An index of shards of these names in `folder` of which nothing is known: one sample for each,
+/// in their order.
+///
+/// # Errors
+/// When the system gives no memory.
+pub(crate) fn one_for_each(folder: &Path, names: &[String]) -> Result<Index> {
+    let mut content = Content::default();
+    for name in names {
+        content.begin_shard(name.as_bytes());
+        content.push_part(name.as_bytes(), 0, 1);
+    }
+    Index::seal(folder, content)
+}
+
+/// The error of a file at `path`, as one of what lies at `address`.
+fn of_store(error: Error, path: &Path, address: &str) -> Error {
+    match error {
+        Error::Dataset {
+            path: about,
+            line: None,
+            what,
+        } if about.starts_with(path) => {
+            let below = about.strip_prefix(path).unwrap_or(Path::new(""));
+            let about = match below.as_os_str().is_empty() {
+                true => PathBuf::from(address),
+                false => Path::new(address).join(below),
+            };
+            // A shard of one name is never inside of another.
+            let path = path.display().to_string();
+            Error::dataset(about, what.replace(&path, address))
+        }
+        other => other,
+    }
+}
