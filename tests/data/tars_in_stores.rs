@@ -153,14 +153,16 @@ fn the_stream_is_that_of_the_tars_here() {
         assert_eq!(scene.there(".tar").len() as u64, SHARDS);
         drop(loader);
         // Both addresses name the same shards: one folder.
-        let limit = Some(scene.room_for(6));
+        let limit = scene.room_for(6);
         for workers in [2, 0] {
-            let builder = scene.store(&address, limit, options()).workers(workers);
+            let builder = scene
+                .store(&address, Some(limit), options())
+                .workers(workers);
             let mut loader = builder.build().unwrap();
             assert_same(&stream(&mut loader, 2), &want, &address);
             let fetch = loader.report().unwrap().fetch.unwrap();
             assert!(fetch.removed > 0 && fetch.shards > 0, "{fetch:?}");
-            assert!(blocks(&scene.folders()[0]) <= limit.unwrap());
+            assert!(blocks(&scene.folders()[0]) <= limit);
         }
     }
     // A state of here goes on there.
