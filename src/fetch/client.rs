@@ -194,7 +194,7 @@ impl Fetcher {
         };
         let folder = opened.folder.clone();
         let mut fetcher = Self::new(start, process, opened, list.shards.len() as u64);
-        fetcher.make_index(&list, tars.room_for_index, progress)?;
+        fetcher.make_index(&list, tars.most_of_index, progress)?;
         start = fetcher.into_start();
         // Another one, which knows the checksums that were found.
         let process = start.process()?;
@@ -237,11 +237,16 @@ impl Fetcher {
     }
 
     /// Has every shard come once, in their order, and keeps the index of them in the folder,
-    /// which may take so many bytes.
+    /// which may take so many bytes where there is a limit.
     ///
     /// # Errors
     /// A shard that cannot be had or read; what no index can be made of.
-    fn make_index(&mut self, list: &TarList, most: u64, progress: &dyn Fn(u64, u64)) -> Result<()> {
+    fn make_index(
+        &mut self,
+        list: &TarList,
+        most: Option<u64>,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<()> {
         let (folder, names) = (self.opened.folder.clone(), list.names());
         let address = self.start.address.to_string();
         let options = self.start.options.shards.clone();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
 
-use crate::data::index::{ComingShards, ShardOptions};
+use crate::data::index::{ComingShards, ShardLabels, ShardOptions};
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
 use crate::fetch::messages::{LONGEST, Opened, Reply, Request, from_bytes, to_bytes};
@@ -81,9 +81,12 @@ impl Start {
     /// # Errors
     /// Something is said of how tar shards are read, and it is a cache.
     pub(super) fn refuse_shard_options(&self) -> Result<()> {
-        match self.options.shards == ShardOptions::default() {
-            true => Ok(()),
-            false => Err(Error::dataset(
+        let ShardOptions {
+            labels, classes, ..
+        } = &self.options.shards;
+        match (labels, classes) {
+            (ShardLabels::Auto, None) => Ok(()),
+            _ => Err(Error::dataset(
                 self.address.as_str(),
                 "is a cache, whose classes and labels are fixed: remove the options that say how \
                  tar shards are read",

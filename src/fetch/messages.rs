@@ -101,8 +101,8 @@ pub(super) struct Opened {
 pub(super) struct Tars {
     /// Whether their index is kept. The shards have checksums then.
     pub(super) is_indexed: bool,
-    /// Bytes that one may take else.
-    pub(super) room_for_index: u64,
+    /// Most bytes that one may take, under a limit.
+    pub(super) most_of_index: Option<u64>,
 }
 
 impl Opened {

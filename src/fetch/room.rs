@@ -46,12 +46,15 @@ pub(super) fn room_of(needs: &[Needs], bytes: &[u64]) -> Option<u64> {
     })
 }
 
+/// What part of a limit is at most left free for an index of tars that is to be made.
+pub(super) const INDEX_OF_LIMIT: u64 = 4;
+
 /// Bytes of shards that may be in the folder at a time, `bytes` and `fixed` as the disk counts
-/// them.
+/// them. `index`: left free for one that is to be made.
 pub(super) fn room_for_shards(
     folder: &Folder,
     limit: Option<u64>,
-    fixed: u64,
+    (fixed, index): (u64, u64),
     bytes: &[u64],
     all: u64,
 ) -> Result<u64, Trouble> {
@@ -61,10 +64,12 @@ pub(super) fn room_for_shards(
     let largest = bytes.iter().copied().max().unwrap_or(0);
     let Some(limit) = limit else {
         let (free, there) = (free_bytes(folder.path()), bytes_there(folder.path()));
-        return match free.saturating_add(there) / 2 >= all.saturating_add(fixed) {
+        return match free.saturating_add(there) / 2
+            >= all.saturating_add(fixed).saturating_add(index)
+        {
             true => Ok(all),
             false => Err(trouble(format!(
-                "the cache has {}, and {} are free at {}: give `fetch_limit`, the most bytes \
+                "the shards have {}, and {} are free at {}: give `fetch_limit`, the most bytes \
                  that its shards may take there",
                 needed(all),
                 room(free),
@@ -72,15 +77,28 @@ pub(super) fn room_for_shards(
             ))),
         };
     };
-    let left = limit.saturating_sub(fixed).min(all);
-    let least = least_room(0, largest).min(all);
+    let left = limit.saturating_sub(fixed).saturating_sub(index).min(all);
+    // An index is made of one shard at a time.
+    let most = match index {
+        0 => 0,
+        _ => largest,
+    };
+    let least = least_room(most, largest).min(all);
     if left < least {
+        let enough = fixed.saturating_add(least);
+        // The more is given, the more is left free.
+        let enough = match index {
+            0 => enough,
+            _ => enough
+                .div_ceil(INDEX_OF_LIMIT - 1)
+                .saturating_mul(INDEX_OF_LIMIT),
+        };
         return Err(trouble(format!(
             "`fetch_limit` leaves {} for shards behind manifest and index, and the largest shard \
              has {}: give at least {}",
             room(left),
             needed(largest),
-            needed(fixed.saturating_add(least))
+            needed(enough)
         )));
     }
     Ok(left)

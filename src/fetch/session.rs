@@ -103,7 +103,10 @@ impl Session {
         let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let room = match known_room {
             Some(room) => room,
-            None => room_for_shards(&folder, options.limit, fixed, &bytes, all)?,
+            None => {
+                let beside = (fixed, set.index_to_come);
+                room_for_shards(&folder, options.limit, beside, &bytes, all)?
+            }
         };
         let opened = Opened {
             folder: folder.path().to_owned(),

@@ -20,7 +20,7 @@ use crate::fetch::download::{Check, Patience, Shard, state_of};
 use crate::fetch::folder::Folder;
 use crate::fetch::messages::{Tars, Trouble};
 use crate::fetch::options::FetchOptions;
-use crate::fetch::room::on_disk;
+use crate::fetch::room::{INDEX_OF_LIMIT, on_disk};
 use crate::fetch::store::Store;
 use crate::fetch::tars::{FOLDER_BEGIN, LIST, Tar, TarList};
 
@@ -29,10 +29,9 @@ const HEADS: usize = 32;
 
 const TAR_END: &str = ".tar";
 
-/// An index of tars has less than this part of their bytes, whatever their samples.
+/// An index of tars has less than this part of their bytes, unless pictures are smaller than their
+/// names.
 const INDEX_PART: u64 = 8;
-/// What part of a limit is left free for one, where it has less.
-const LIMIT_PART: u64 = 4;
 
 /// A data set in a store, and its folder.
 #[derive(Debug)]
@@ -40,9 +39,11 @@ pub(super) struct Set {
     pub(super) store: Store,
     pub(super) folder: Folder,
     pub(super) shards: Vec<Shard>,
-    /// Bytes of manifest or list, and of indexes, made or to be made.
+    /// Bytes of manifest or list, and of indexes.
     pub(super) manifest_bytes: u64,
     pub(super) index_bytes: u64,
+    /// Bytes that are left free for an index that is to be made.
+    pub(super) index_to_come: u64,
     /// None of a cache.
     pub(super) tars: Option<Tars>,
 }
@@ -129,6 +130,7 @@ impl Set {
             shards,
             manifest_bytes: text.len() as u64,
             index_bytes,
+            index_to_come: 0,
             tars: None,
         })
     }
@@ -147,17 +149,18 @@ impl Set {
         put_once(&folder, LIST, &text).map_err(|e| local(address, e))?;
         let hashes = kept_hashes(&folder.file(index));
         let hashes = hashes.filter(|hashes| hashes.len() == list.shards.len());
+        let index_to_come = match hashes {
+            Some(_) => 0,
+            None => room_for_index(list.bytes(), options.limit),
+        };
         let tars = Tars {
             is_indexed: hashes.is_some(),
-            room_for_index: match hashes {
-                Some(_) => 0,
-                None => room_for_index(list.bytes(), options.limit),
-            },
+            most_of_index: options.limit.map(|_| index_to_come),
         };
         let mut shards = Vec::with_capacity(list.shards.len());
         for (number, (tar, file)) in list.shards.iter().zip(list.names()).enumerate() {
             shards.push(Shard {
-                name: file.trim_end_matches(TAR_END).to_owned(),
+                name: file.strip_suffix(TAR_END).unwrap_or(&file).to_owned(),
                 object: store.object(&tar.object)?,
                 below: tar.object.clone(),
                 bytes: tar.bytes,
@@ -168,7 +171,8 @@ impl Set {
             });
         }
         Ok(Self {
-            index_bytes: bytes_of_indexes(&folder).saturating_add(tars.room_for_index),
+            index_bytes: bytes_of_indexes(&folder),
+            index_to_come,
             store,
             folder,
             shards,
@@ -208,11 +212,10 @@ fn default_dir() -> Option<PathBuf> {
     Some(Index::user_cache()?.join("fetched"))
 }
 
-/// Bytes that an index of so many bytes of tars may take. Under a limit it takes no more than a
-/// part of that, and is refused where it has more.
+/// Bytes that an index of so many bytes of tars may take: under a limit no more than a part of it.
 fn room_for_index(bytes: u64, limit: Option<u64>) -> u64 {
     let most = on_disk(bytes / INDEX_PART);
-    limit.map_or(most, |limit| most.min(limit / LIMIT_PART))
+    limit.map_or(most, |limit| most.min(limit / INDEX_OF_LIMIT))
 }
 
 /// Bytes of all indexes that are kept in the folder, of shards that are read in whatever way.

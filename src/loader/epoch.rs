@@ -193,7 +193,7 @@ impl Loader {
     pub fn replay(&mut self, rounds: u32) -> Result<Replay> {
         if self.fetcher.is_some() {
             return Err(Error::config(
-                "a replay needs batches that are there: use a copy of the cache on this machine",
+                "a replay needs batches that are there: use a copy of the data set on this machine",
             ));
         }
         self.engine.replay(&mut self.run, rounds)

@@ -88,8 +88,8 @@ impl Prepared {
         if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
             return Err(Error::option(
                 "on_error",
-                "substitutes may lie in any shard, and `fetch_limit` keeps only some of the \
-                 cache's: use `on_error` skip, or a `fetch_limit` with room for all of it",
+                "substitutes may lie in any shard, and `fetch_limit` keeps only some of \
+                 them: use `on_error` skip, or a `fetch_limit` with room for all",
             ));
         }
         let (program, limits) = (wanted.program, wanted.limits);

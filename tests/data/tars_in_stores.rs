@@ -231,6 +231,44 @@ fn an_index_is_made_within_the_limit() {
     );
 }
 
+/// The number that a refusal names.
+#[test]
+fn the_least_limit_that_is_named_works() {
+    let scene = scene();
+    let address = scene.prefix();
+    let out = scene.index(&address, &["--fetch-limit", "40K"]);
+    let told = text(&out.stderr);
+    let (_, least) = told.split_once("give at least ").expect(&told);
+    let mut words = least.split_whitespace();
+    let (number, unit) = (words.next().unwrap(), words.next().unwrap());
+    assert_eq!(unit, "KiB", "{told}");
+    let limit = format!("{}K", number.parse::<f64>().unwrap().ceil());
+    let report = scene.report(&address, &["--fetch-limit", &limit]);
+    assert_eq!(report["samples"], 120);
+}
+
+/// A cache has its labels.
+#[test]
+fn how_shards_are_read_is_not_said_of_a_cache() {
+    let scene = scene();
+    let cache = scene.tars.join("cache");
+    let (shards, to) = (scene.tars.join("part-*.tar"), cache.to_str().unwrap());
+    let build = ["cache", "build", shards.to_str().unwrap(), to];
+    let out = command(&build).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let address = format!("file://{to}");
+    for args in [["--labels", "none"], ["--label-field", "cls"]] {
+        let out = scene.index(&address, &args);
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{told}");
+        assert!(
+            told.contains("is a cache, whose classes and labels are fixed"),
+            "{told}"
+        );
+    }
+    assert_eq!(scene.report(&address, &[])["samples"], 120);
+}
+
 #[test]
 fn a_shard_that_changed_is_noticed() {
     let scene = scene();

@@ -108,11 +108,12 @@ impl<'a> ComingShards<'a> {
         Ok(())
     }
 
-    /// Keeps the index of all that were read in the folder, which may take `most` bytes for it.
+    /// Keeps the index of all that were read in the folder, which may take `most` bytes for it
+    /// where it has a limit.
     ///
     /// # Errors
     /// Labels of several kinds, no samples at all; a file that cannot be written.
-    pub(crate) fn keep(self, most: u64) -> Result<()> {
+    pub(crate) fn keep(self, most: Option<u64>) -> Result<()> {
         let named = |e| {
             let shards = self.paths.iter().zip(&self.addresses);
             let e = shards.fold(e, |e, (path, address)| of_store(e, path, address));
@@ -131,11 +132,12 @@ impl<'a> ComingShards<'a> {
         let note = serde_json::to_vec(&note)
             .map_err(|e| Error::io_at("write", &path, std::io::Error::other(e)))?;
         let bytes = [&kept::head(&note), note.as_slice(), index.sealed.bytes()].concat();
-        if bytes.len() as u64 > most {
+        if let Some(most) = most.filter(|most| bytes.len() as u64 > *most) {
             return Err(Error::option(
                 "fetch_limit",
                 format!(
-                    "leaves {} for the index of {}, which takes {}: give four times that and more",
+                    "leaves {} for the index of {}, which takes {}: give more than four times that, \
+                     or none",
                     crate::error::room(most),
                     self.address,
                     crate::error::needed(bytes.len() as u64)

@@ -167,7 +167,7 @@ impl Index {
             true => Err(Error::dataset(
                 self.root(),
                 format!(
-                    "its shards lie in an object store, and {what}: use a copy of the cache on \
+                    "its shards lie in an object store, and {what}: use a copy of them on \
                      this machine"
                 ),
             )),
