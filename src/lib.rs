@@ -34,6 +34,7 @@ mod pixels;
 pub mod plan;
 mod pool;
 pub mod recipe;
+mod send;
 mod store;
 mod sys;
 

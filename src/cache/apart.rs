@@ -109,7 +109,7 @@ impl Build<'_> {
                 format!(
                     "{} lacks {} of {} shards, the first is {}: make them by `shard` first, or \
                      leave `finish` out",
-                    folder.path().display(),
+                    folder.place().display(),
                     missing.shards.len(),
                     shards.len(),
                     shard_name(*first)
@@ -245,7 +245,8 @@ impl Build<'_> {
             None if self.part == BuildPart::All => folder.bytes_from(0)?,
             _ => 0,
         };
-        Left::check(folder, need, available.saturating_add(freed))?;
+        let here = folder.need_here(need, missing.shards.len() as u64);
+        Left::check(folder, here, available.saturating_add(freed))?;
         let spec = EncodeSpec {
             encode,
             resize,
@@ -344,7 +345,7 @@ impl Build<'_> {
             let first = shards.places(number..number + 1).start;
             let Some((manifest, hash)) = folder.complete(number, first)? else {
                 return Err(Error::dataset(
-                    ShardFile::Tar.path(folder.path(), number),
+                    ShardFile::Tar.path(&folder.place(), number),
                     "was there, and is not any more: build again, and let nothing else write to \
                      this folder",
                 ));

@@ -34,6 +34,7 @@ impl Build<'_> {
             shards: 0,
             bytes: 0,
             needed_bytes: 0,
+            shards_up: 0,
             scan: self.scan,
         }
     }

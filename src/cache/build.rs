@@ -26,9 +26,14 @@ use crate::pool::crew::Ready;
 
 impl Build<'_> {
     /// Builds what is missing in `folder`.
-    pub(super) fn run(&self, folder: Folder, crew: Ready, watch: Watch<'_>) -> Result<BuildReport> {
+    pub(super) fn run(
+        &self,
+        folder: &Folder,
+        crew: Ready,
+        watch: Watch<'_>,
+    ) -> Result<BuildReport> {
         if let Some(each) = self.options.shard_samples {
-            return self.run_apart(&folder, crew, watch, each);
+            return self.run_apart(folder, crew, watch, each);
         }
         let mut state = State::new(self.index);
         if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
@@ -36,8 +41,8 @@ impl Build<'_> {
         }
         let mut wanted = self.manifest()?;
         let mut first = Start::default();
-        let there = self.there(&folder, &wanted)?;
-        let nothing = Left::nothing(&folder);
+        let there = self.there(folder, &wanted)?;
+        let nothing = Left::nothing(folder);
         if let Some(there) = &there {
             // What the first call knew: a later one may be told of the same samples by
             // indexes, which do not have it.
@@ -57,14 +62,14 @@ impl Build<'_> {
             }
         }
         let done = first.position >= self.index.len();
-        if done && there.is_some_and(|m| self.is_finished(&folder, &m, &state)) {
+        if done && there.is_some_and(|m| self.is_finished(folder, &m, &state)) {
             return Ok(state.into_report(self.began, true));
         }
         if done {
             let begun = folder.begin_at(first.shard, &wanted);
             begun.map_err(|e| nothing.explain(e))?;
         } else {
-            let went = self.go_on(&folder, crew, watch, first, &wanted, &mut state)?;
+            let went = self.go_on(folder, crew, watch, first, &wanted, &mut state)?;
             if went.is_break() {
                 return Ok(state.into_report(self.began, false));
             }
@@ -76,6 +81,8 @@ impl Build<'_> {
         }
         if files_hash(self.index)? != wanted.source.files {
             // Nobody knows which of these are of which files.
+            let made: Vec<u64> = (first.shard..state.report.shards).collect();
+            folder.remove_shards(&made)?;
             folder.remove_from(first.shard)?;
             return Err(Error::dataset(
                 self.index.root(),
@@ -84,7 +91,7 @@ impl Build<'_> {
             ));
         }
         state
-            .list_behind(&folder, self.index)
+            .list_behind(folder, self.index)
             .map_err(|e| nothing.explain(e))?;
         let none = CachedSamples::new(self.index);
         let index = std::mem::replace(&mut state.samples, none).seal()?;
@@ -135,7 +142,11 @@ impl Build<'_> {
         }
         .need(first)?;
         let freed = folder.bytes_from(first.shard)?;
-        Left::check(folder, need, available.saturating_add(freed))?;
+        let places = self.options.most_places(order.samples());
+        let by_places = places.map_or(0, |each| order.samples().div_ceil(each));
+        let shards = (need.bytes / self.options.shard_bytes()).max(by_places);
+        let here = folder.need_here(need, shards);
+        Left::check(folder, here, available.saturating_add(freed))?;
         let spec = EncodeSpec {
             encode,
             resize,

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::cache::asked::Build;
 use crate::cache::folder::Folder;
+use crate::cache::into_store::{Target, default_stages};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
+use crate::fetch::Address;
 use crate::jobs::kinds::KINDS;
 use crate::loader::Source;
 use crate::pool::coordinator::launch::Launch;
@@ -59,11 +61,18 @@ pub struct Builder {
     force: bool,
     part: BuildPart,
     crew: Crew,
+    stages: Option<PathBuf>,
 }
 
 impl Builder {
     /// A cache of `source` in `folder`, which is made when it is missing. Files
     /// in it that are no cache's are not touched.
+    ///
+    /// `folder` may be the address of an object store (`s3://BUCKET/PREFIX`; see
+    /// [`Address`]). Then shards are built in a folder of this machine, and each goes into the
+    /// store as soon as it is complete; index and manifest go last. Objects that are there are
+    /// compared, and none is replaced without [`Builder::force`]. Needs the feature `stores` in
+    /// the helper.
     pub fn new(source: Source, folder: impl AsRef<Path>, options: BuildOptions) -> Self {
         Self {
             source,
@@ -72,7 +81,17 @@ impl Builder {
             force: false,
             part: BuildPart::All,
             crew: Crew::default(),
+            stages: None,
         }
+    }
+
+    /// Where a cache that goes into an object store is built: a folder in this one. Default:
+    /// `$XDG_CACHE_HOME/featherload/building`, or `~/.cache/featherload/building`. It holds a
+    /// few shards at a time, is removed at the end, and stays when the build is broken off: the
+    /// same call goes on with it.
+    pub fn stage_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.stages = Some(folder.into());
+        self
     }
 
     /// Replaces a cache of other options, or of a source that has changed, where
@@ -80,6 +99,8 @@ impl Builder {
     /// whose bytes are not those of its manifest, and all behind it, are made
     /// again. Without it lengths tell what is complete; contents are for
     /// [`verify`](crate::cache::verify).
+    ///
+    /// In an object store every shard is made and sent again.
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
@@ -149,7 +170,16 @@ impl Builder {
         self.part.check(&self.options, self.force)?;
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
-        self.check_apart()?;
+        let target = self.target()?;
+        match &target {
+            None => self.check_apart(&self.folder)?,
+            Some(target) => {
+                self.check_apart(&target.stages)?;
+                if let Some(folder) = target.address.as_str().strip_prefix("file://") {
+                    self.check_apart(Path::new(folder))?;
+                }
+            }
+        }
         let crew = Crew {
             // One slot of at least two is held at a time.
             hold_timeout: self.crew.row_limit,
@@ -162,10 +192,6 @@ impl Builder {
             check_whole(scan.as_ref())?;
         }
         check_no_shard_of(&index, &self.folder)?;
-        let folder = match self.part {
-            BuildPart::Share { .. } => Folder::share(&self.folder)?,
-            BuildPart::All | BuildPart::Finish => Folder::claim(&self.folder)?,
-        };
         let build = Build {
             index: &index,
             options: &self.options,
@@ -174,27 +200,59 @@ impl Builder {
             began,
             scan: scan.as_ref(),
         };
-        let report = build.run(folder, crew, watch)?;
+        let report = match (target, self.part) {
+            (Some(target), _) => build.run_into(target, crew, watch)?,
+            (None, BuildPart::Share { .. }) => {
+                build.run(&Folder::share(&self.folder)?, crew, watch)?
+            }
+            (None, BuildPart::All | BuildPart::Finish) => {
+                build.run(&Folder::claim(&self.folder)?, crew, watch)?
+            }
+        };
         Ok(report.with_scan(scan))
+    }
+
+    /// The store that the cache is built into; none where it is a folder.
+    fn target(&self) -> Result<Option<Target>> {
+        if !Address::is_one(&self.folder) {
+            return match &self.stages {
+                None => Ok(None),
+                Some(_) => Err(Error::option(
+                    "stage_dir",
+                    "`stage_dir` is for a cache that goes into an object store: leave it out, or \
+                     name an address",
+                )),
+            };
+        }
+        let stages = match &self.stages {
+            Some(stages) => stages.clone(),
+            None => default_stages()?,
+        };
+        Ok(Some(Target {
+            address: Address::parse(&self.folder)?,
+            // The sender, too, is told of it.
+            stages: std::path::absolute(&stages).map_err(|e| Error::io_at("find", &stages, e))?,
+            helper: self.crew.helper.clone(),
+        }))
     }
 
     /// # Errors
     /// When the cache would lie in the folder that it is made of: its own files
     /// would change the source.
-    fn check_apart(&self) -> Result<()> {
+    fn check_apart(&self, folder: &Path) -> Result<()> {
         let Source::Folder(source, _) = &self.source else {
             return Ok(());
         };
         // The cache's folder may not be there yet: the nearest that is decides.
-        let nearest = self.folder.ancestors().find(|p| {
+        let nearest = folder.ancestors().find(|p| {
             let named = !p.as_os_str().is_empty();
             named && p.exists()
         });
         let nearest = nearest.unwrap_or_else(|| Path::new("."));
         match (nearest.canonicalize(), source.canonicalize()) {
-            (Ok(folder), Ok(source)) if folder.starts_with(&source) => Err(Error::config(format!(
+            (Ok(at), Ok(source)) if at.starts_with(&source) => Err(Error::config(format!(
                 "{} lies inside the source {}, which it would change: name a folder elsewhere",
-                self.folder.display(),
+                folder.display(),
                 source.display()
             ))),
             _ => Ok(()),

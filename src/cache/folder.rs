@@ -4,6 +4,7 @@
 //! In the consumer. Removes and replaces files of a cache alone, by their names
 //! and under the lock; what else lies there is not touched.
 
+use std::cell::{RefCell, RefMut};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
@@ -16,6 +17,8 @@ use twox_hash::xxhash3_128::Hasher;
 use crate::cache::book::idx_text;
 use crate::cache::layout::{INDEX, ShardFile, shard_file, shard_name};
 use crate::cache::lock::Lock;
+use crate::cache::need::Need;
+use crate::cache::upload::{MOST_WAITING, Upload};
 use crate::data::index::Index;
 use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::data::shard::manifest::{
@@ -35,6 +38,8 @@ type Late = (Option<(u64, ShardFile)>, PathBuf);
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
+    /// The store that its shards go to, where it is a stage.
+    upload: Option<RefCell<Upload>>,
     _lock: Lock,
 }
 
@@ -49,6 +54,7 @@ impl Folder {
         let folder = Self {
             _lock: Lock::hold(path)?,
             path: path.to_owned(),
+            upload: None,
         };
         for name in folder.names()? {
             if is_temporary(&name) {
@@ -68,11 +74,51 @@ impl Folder {
         Ok(Self {
             _lock: Lock::share(path)?,
             path: path.to_owned(),
+            upload: None,
         })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The same as the stage of a cache that goes into a store.
+    pub(super) fn sends(&mut self, upload: Upload) {
+        self.upload = Some(RefCell::new(upload));
+    }
+
+    /// The cache on its way into a store; none where it stays here.
+    pub(super) fn upload(&self) -> Option<RefMut<'_, Upload>> {
+        self.upload.as_ref().map(RefCell::borrow_mut)
+    }
+
+    /// Where the cache is built, for people.
+    pub(super) fn place(&self) -> PathBuf {
+        match self.upload() {
+            Some(upload) => upload.address().as_str().into(),
+            None => self.path.clone(),
+        }
+    }
+
+    /// A shard is whole here: it may go where the cache goes.
+    pub(super) fn ship(&self, number: u64, manifest: &ShardManifest) -> Result<()> {
+        match self.upload() {
+            Some(mut upload) => upload.ship(number, manifest.bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// What is needed here at a time, where all of it are so many shards.
+    pub(super) fn need_here(&self, all: Need, shards: u64) -> Need {
+        // Those that wait, one that comes behind them, and one that is written.
+        let here = MOST_WAITING + 2;
+        match &self.upload {
+            Some(_) if shards > here => Need {
+                bytes: (all.bytes / shards + 1).saturating_mul(here).min(all.bytes),
+                exact: false,
+            },
+            _ => all,
+        }
     }
 
     /// The manifest that is there; none where there is none.
@@ -112,6 +158,11 @@ impl Folder {
 
     pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<Hash128> {
         manifest.write(&self.path.join(CACHE_MANIFEST))
+    }
+
+    /// Removes the manifest, and with it what says that this is a cache.
+    pub(super) fn remove_manifest(&self) -> Result<()> {
+        self.remove(&self.path.join(CACHE_MANIFEST))
     }
 
     /// Goes through the complete shards from the first on, until one is missing,
@@ -160,6 +211,7 @@ impl Folder {
         if !has(&idx, &text) {
             replace_by(&idx, &text)?;
         }
+        self.ship(number, manifest)?;
         Ok(entry(number, manifest, hash, &text))
     }
 
@@ -184,6 +236,9 @@ impl Folder {
         manifest.skipped.extend_from_slice(skipped);
         let hash = manifest.write(&path)?;
         let text = idx_text(&manifest)?;
+        if let Some(mut upload) = self.upload() {
+            upload.ship_again(number, manifest.bytes)?;
+        }
         Ok(entry(number, &manifest, hash, &text))
     }
 
@@ -209,6 +264,11 @@ impl Folder {
             }
             Err(e) => return Err(e),
         };
+        let up = self.upload().and_then(|upload| upload.bytes_up(number));
+        if let Some(bytes) = up {
+            let whole = bytes == manifest.bytes && manifest.first_id == first_id;
+            return Ok(whole.then_some((manifest, hash)));
+        }
         let path = ShardFile::Tar.path(&self.path, number);
         // Links are followed: a shard may have been moved to another disk.
         let tar = match path.metadata() {
@@ -233,8 +293,11 @@ impl Folder {
         put_first(&self.path.join(CACHE_MANIFEST), &manifest.to_bytes()?)
     }
 
-    /// Removes these shards.
+    /// Removes these shards, here and where they went to.
     pub(super) fn remove_shards(&self, numbers: &[u64]) -> Result<()> {
+        if let Some(mut upload) = self.upload() {
+            upload.remove(numbers.iter().copied())?;
+        }
         // What says that a shard is complete goes first.
         for file in [ShardFile::Manifest, ShardFile::Tar, ShardFile::Idx] {
             for number in numbers {

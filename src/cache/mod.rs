@@ -19,6 +19,8 @@
 //!   `faults`: which bad samples may be left out;
 //! - `surveyed`, `need`, `storage`: what the source is, what it will take, and
 //!   what is done when there is no room;
+//! - `into_store`: the same into an object store, by way of a folder; `upload`: what of it is
+//!   there, and what is on its way;
 //! - `folder`: what is there already; `lock`: whose it is; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
@@ -34,6 +36,7 @@ mod changes;
 mod faults;
 mod folder;
 mod info;
+mod into_store;
 pub(crate) mod layout;
 mod lock;
 mod members;
@@ -44,6 +47,7 @@ mod shard_file;
 mod so_far;
 mod storage;
 mod surveyed;
+mod upload;
 mod verify;
 mod writing;
 
@@ -51,7 +55,7 @@ pub use crate::data::shard::manifest::SourceLosses;
 pub use builder::Builder;
 pub use info::{CacheInfo, Reading, SampleBytes, info};
 pub use options::{BuildOptions, BuildPart, CacheResize, Encoding, OnBadSample};
-pub use report::{BuildPhase, BuildProgress, BuildReport, SkippedSample};
+pub use report::{BuildPhase, BuildProgress, BuildReport, SendReport, SkippedSample};
 pub use verify::{
     Finding, FindingKind, HurtSample, VerifyOptions, VerifyProgress, VerifyReport, verify,
 };

@@ -20,6 +20,8 @@ pub enum BuildPhase {
     ReadingHeaders,
     /// Encoding samples and writing shards.
     Writing,
+    /// Waiting until the object store has the last shards.
+    Sending,
 }
 
 /// How far a build is.
@@ -39,6 +41,8 @@ pub struct BuildProgress<'a> {
     pub bytes: u64,
     /// What this call was expected to write, bytes.
     pub needed_bytes: u64,
+    /// Shards that are in the object store; 0 where a folder is built.
+    pub shards_up: u64,
     /// What reading the source's names found, in every phase; none where nobody
     /// knows: of a saved index, or a cache.
     pub scan: Option<&'a ScanReport>,
@@ -73,6 +77,8 @@ pub struct BuildReport {
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
     pub seconds: f64,
+    /// What went into the object store; none where a folder was built.
+    pub sent: Option<SendReport>,
     /// What reading the source's names left out; no part of JSON, which has the
     /// counts.
     #[serde(skip)]
@@ -91,6 +97,22 @@ pub struct BuildReport {
     pub other_fields: BTreeMap<String, u64>,
     /// The first of the samples that were left out, at most 100.
     pub skipped_examples: Vec<SkippedSample>,
+}
+
+/// What a build sent into an object store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SendReport {
+    /// Shards of this call's part that are there, those of earlier calls too.
+    pub shards_up: u64,
+    /// Objects that were sent. One that was there with the same bytes is none.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Requests that failed and were made again.
+    pub retries: u64,
+    /// Senders that died, and were started again.
+    pub deaths: u64,
 }
 
 impl BuildReport {

@@ -59,6 +59,10 @@ impl ShardFileWriter {
         self.book.takes(members.iter().map(|m| m.entry(0)), most)
     }
 
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(super) fn samples(&self) -> u64 {
         self.book.samples()
     }

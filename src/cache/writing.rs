@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::cache::asked::{Build, Watch};
 use crate::cache::folder::Folder;
@@ -15,6 +16,7 @@ use crate::cache::report::{BuildPhase, BuildProgress, SkippedSample};
 use crate::cache::shard_file::{Member, ShardFileWriter};
 use crate::cache::so_far::{NAMED, State};
 use crate::cache::surveyed::Surveyed;
+use crate::cache::upload::LOOK;
 use crate::cache::{OnBadSample, faults};
 use crate::data::shard::manifest::SkippedEntry;
 use crate::error::{Error, Result, SampleFault};
@@ -69,7 +71,7 @@ impl Writing<'_> {
                 self.done += 1;
             }
             drop(payloads);
-            if watch(&self.progress()).is_break() {
+            if watch(&self.progress()).is_break() || self.catch_up(watch)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -81,12 +83,35 @@ impl Writing<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Waits while the store is too far behind.
+    fn catch_up(&self, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+        let is_behind = |limit| -> Result<bool> {
+            let Some(mut upload) = self.folder.upload() else {
+                return Ok(false);
+            };
+            upload.hear(limit)?;
+            Ok(upload.is_behind())
+        };
+        let mut limit = Duration::ZERO;
+        while is_behind(limit)? {
+            limit = LOOK;
+            if watch(&self.progress()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     fn progress(&self) -> BuildProgress<'_> {
         let open = self.open.as_ref();
         BuildProgress {
             shards: self.state.report.shards,
             bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
             needed_bytes: self.need.bytes,
+            shards_up: self
+                .folder
+                .upload()
+                .map_or(0, |upload| upload.report().shards_up),
             samples: self.places,
             ..self.build.progress(BuildPhase::Writing, self.done)
         }
@@ -168,7 +193,9 @@ impl Writing<'_> {
     fn end_shard(&mut self) -> Result<()> {
         let index = self.build.index;
         if let Some(shard) = self.open.take() {
+            let number = shard.number();
             let (entry, manifest) = shard.finish(self.folder)?;
+            self.folder.ship(number, &manifest)?;
             match self.build.options.shard_samples {
                 Some(_) => self.state.count(index, &entry, &manifest),
                 None => self.state.keep(index, entry, &manifest),

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use object_store::path::Path;
@@ -18,73 +18,14 @@ use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
 use crate::fetch::messages::Trouble;
+use crate::fetch::patience::{PATIENCE, Patience};
 use crate::fetch::store::{Failure, Store};
-
-/// How long nothing at all may come of an object.
-pub(super) const PATIENCE: Duration = Duration::from_secs(180);
-/// The same of what a run begins with: its user is there, and may have given a wrong endpoint or
-/// no credentials.
-pub(super) const PATIENCE_AT_FIRST: Duration = Duration::from_secs(15);
-/// Between two tries: from here, twice as long each time, to there.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Most bytes of an object that is held in memory: the index of 200 million samples has less.
 const MOST_SMALL: u64 = 8 << 30;
 
 /// A piece of a part that is read again.
 const PIECE: usize = 1 << 20;
-
-/// Tries of one object, as long as now and then something comes.
-pub(super) struct Patience {
-    about: String,
-    limit: Duration,
-    since: Instant,
-    wait: Duration,
-    retries: u64,
-}
-
-impl Patience {
-    pub(super) fn new(about: String, limit: Duration) -> Self {
-        Self {
-            about,
-            limit,
-            since: Instant::now(),
-            wait: FIRST_WAIT,
-            retries: 0,
-        }
-    }
-
-    fn something_came(&mut self) {
-        self.since = Instant::now();
-        self.wait = FIRST_WAIT;
-    }
-
-    /// Waits before the next try.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(super) async fn after(&mut self, failure: Failure) -> Result<(), Trouble> {
-        let why = match failure {
-            Failure::Lasting(trouble) => return Err(trouble),
-            Failure::Passing(why) => why,
-        };
-        if self.since.elapsed() >= self.limit {
-            return Err(Trouble::new(
-                &self.about,
-                format!(
-                    "nothing of it came for {} s: {why}. Check network, endpoint and credentials \
-                     in the environment",
-                    self.limit.as_secs()
-                ),
-            ));
-        }
-        self.retries += 1;
-        tokio::time::sleep(self.wait).await;
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
-        Ok(())
-    }
-}
 
 /// What an object is like, as text: another one where it has other bytes.
 pub(super) fn state_of(meta: &ObjectMeta) -> String {
@@ -105,17 +46,14 @@ pub(super) async fn small(
     patience: Duration,
 ) -> Result<Vec<u8>, Trouble> {
     let found = small_if_there(store, name, patience).await?;
-    found.ok_or_else(|| {
-        let what = "is not there: check the address, or build the cache again";
-        Trouble::new(store.address().of(name), what)
-    })
+    found.ok_or_else(|| store.missing(name))
 }
 
-/// The same, of an object that need not be there.
+/// The same; none where there is no such object.
 ///
 /// # Errors
 /// What does not pass.
-pub(super) async fn small_if_there(
+pub(crate) async fn small_if_there(
     store: &Store,
     name: &str,
     patience: Duration,
@@ -148,7 +86,7 @@ pub(super) async fn small_if_there(
                             let left = size.saturating_sub(bytes.len() as u64);
                             let left = left.min(piece.len() as u64) as usize;
                             bytes.extend_from_slice(&piece[..left]);
-                            patience.something_came();
+                            patience.something_moved();
                         }
                         Err(e) => {
                             ended = store.failure(name, &e);
@@ -387,7 +325,7 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                                 let piece = &piece[..left as usize];
                                 part.push(piece).map_err(|e| full(&part.path, e))?;
                                 sent += left;
-                                patience.something_came();
+                                patience.something_moved();
                             }
                             Err(e) => {
                                 ended = store.failure(&shard.below, &e);

@@ -1,13 +1,15 @@
-//! The consumer's hold on a fetcher: how one is started, what it says, how it ends.
+//! The consumer's hold on a helper that works with a store: how one is started, what it says,
+//! how it ends. And what a fetcher is started with.
 //!
 //! In the consumer. In a forked copy of it dropping does nothing.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
+use serde::de::DeserializeOwned;
 
 use crate::data::index::{ComingShards, ShardLabels, ShardOptions};
 use crate::error::{Error, Result};
@@ -25,7 +27,7 @@ use crate::sys::socket::Received;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a fetcher may take to say what it did.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
-/// How long it may take to end by itself.
+/// How long a fetcher may take to end by itself.
 const END_LIMIT: Duration = Duration::from_millis(200);
 /// The same once it was killed. One that waits for storage which does not answer is left behind.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
@@ -41,14 +43,18 @@ pub(super) struct Start {
     pub(super) helper: Option<PathBuf>,
 }
 
-/// A live fetcher.
+/// A live helper.
 #[derive(Debug)]
-pub(super) struct Process {
-    pub(super) socket: OwnedFd,
-    pub(super) pid: Pid,
+pub(crate) struct Process {
+    pub(crate) socket: OwnedFd,
+    pub(crate) pid: Pid,
     pidfd: PidFd,
     /// The process that owns this value; a forked copy of it does not.
-    pub(super) owner: Pid,
+    pub(crate) owner: Pid,
+    /// What it is, for messages.
+    what: &'static str,
+    /// How long it may take to end by itself.
+    end_limit: Duration,
     /// Since when it stands stopped.
     stopped: Mutex<Option<RunningClock>>,
 }
@@ -64,18 +70,12 @@ impl Start {
     /// # Errors
     /// A helper that is missing, or cannot be a fetcher.
     pub(super) fn process(&self) -> Result<Process> {
-        let lacks = match cfg!(all(feature = "stores", feature = "codecs")) {
-            true => None,
-            false => Some("stores"),
-        };
-        let (socket, pid, pidfd) = launch_other(FETCHER_COMMAND, self.helper.as_deref(), lacks)?;
-        Ok(Process {
-            socket,
-            pid,
-            pidfd,
-            owner: getpid(),
-            stopped: Mutex::new(None),
-        })
+        Process::start(
+            FETCHER_COMMAND,
+            "fetcher",
+            self.helper.as_deref(),
+            END_LIMIT,
+        )
     }
 
     /// # Errors
@@ -115,8 +115,35 @@ impl Start {
 }
 
 impl Process {
+    /// Starts `what` by its command, and shakes hands with it. Once its socket has ended it may
+    /// take `end_limit` to end by itself.
+    ///
+    /// # Errors
+    /// A helper that is missing, or cannot be one.
+    pub(crate) fn start(
+        command: &str,
+        what: &'static str,
+        helper: Option<&Path>,
+        end_limit: Duration,
+    ) -> Result<Self> {
+        let lacks = match cfg!(all(feature = "stores", feature = "codecs")) {
+            true => None,
+            false => Some("stores"),
+        };
+        let (socket, pid, pidfd) = launch_other(command, helper, lacks)?;
+        Ok(Self {
+            socket,
+            pid,
+            pidfd,
+            owner: getpid(),
+            what,
+            end_limit,
+            stopped: Mutex::new(None),
+        })
+    }
+
     /// What it says; none when that takes longer than `limit`. Without one until it ends.
-    pub(super) fn answer(&self, limit: Option<Duration>) -> Result<Option<Reply>> {
+    pub(crate) fn answer<T: DeserializeOwned>(&self, limit: Option<Duration>) -> Result<Option<T>> {
         let mut buffer = vec![0; LONGEST];
         loop {
             let wait = limit.unwrap_or(LOOK);
@@ -129,7 +156,7 @@ impl Process {
                         Some(how) => format!(" ({how:?})"),
                         None => String::new(),
                     };
-                    return Err(Error::worker(format!("the fetcher ended{how}")));
+                    return Err(Error::worker(format!("the {} ended{how}", self.what)));
                 }
             }
         }
@@ -158,7 +185,7 @@ impl Process {
     ///
     /// # Errors
     /// That it was killed.
-    pub(super) fn check_stopped(&self, planned: Duration) -> Result<()> {
+    pub(crate) fn check_stopped(&self, planned: Duration) -> Result<()> {
         // A clock is whole at every moment.
         let mut clock = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(signal) = self.pidfd.stopped() else {
@@ -175,8 +202,8 @@ impl Process {
     pub(super) fn kill(&self, why: &str) -> Error {
         self.pidfd.kill();
         Error::worker(format!(
-            "the fetcher (pid {}) {why}, and was killed",
-            self.pid
+            "the {} (pid {}) {why}, and was killed",
+            self.what, self.pid
         ))
     }
 
@@ -198,7 +225,7 @@ impl Drop for Process {
             return;
         }
         let end = socket::end(self.socket.as_fd());
-        if end.is_ok() && self.ends_within(END_LIMIT) {
+        if end.is_ok() && self.ends_within(self.end_limit) {
             return;
         }
         self.pidfd.kill();

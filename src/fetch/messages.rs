@@ -1,4 +1,5 @@
-//! What consumer and fetcher say to each other, on a pair of packet sockets without a name.
+//! What consumer and fetcher say to each other, on a pair of packet sockets without a name; and
+//! how that, and what a sender is told, stands in a packet.
 //!
 //! In both. As JSON: options of a plan leave fields out.
 
@@ -13,7 +14,7 @@ use crate::fetch::options::FetchOptions;
 use crate::plan::{Mark, PlanOptions};
 
 /// Most bytes of a message.
-pub(super) const LONGEST: usize = 60 << 10;
+pub(crate) const LONGEST: usize = 60 << 10;
 
 /// Most bytes of a text in one.
 const LONGEST_TEXT: usize = 4 << 10;
@@ -134,16 +135,16 @@ impl Counts {
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Trouble {
+pub(crate) struct Trouble {
     /// The option that would have to be another one; else the data set is at fault.
-    pub(super) option: Option<String>,
+    pub(crate) option: Option<String>,
     /// What it is about: an address, a folder.
-    pub(super) about: String,
-    pub(super) what: String,
+    pub(crate) about: String,
+    pub(crate) what: String,
 }
 
 impl Trouble {
-    pub(super) fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
+    pub(crate) fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
         let cut = |mut text: String| {
             let mut end = text.len().min(LONGEST_TEXT);
             while !text.is_char_boundary(end) {
@@ -160,14 +161,14 @@ impl Trouble {
     }
 
     /// The same, which another value of that option would mend.
-    pub(super) fn of_option(self, option: &str) -> Self {
+    pub(crate) fn of_option(self, option: &str) -> Self {
         Self {
             option: Some(option.to_owned()),
             ..self
         }
     }
 
-    pub(super) fn into_error(self) -> Error {
+    pub(crate) fn into_error(self) -> Error {
         match self.option.as_deref() {
             Some("fetch_limit") => Error::option("fetch_limit", self.what),
             Some("fetch_dir") => Error::option("fetch_dir", self.what),
@@ -176,9 +177,9 @@ impl Trouble {
     }
 }
 
-pub(super) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
+pub(crate) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
     let bytes = serde_json::to_vec(message)
-        .map_err(|e| Error::protocol(format!("write a message to the fetcher: {e}")))?;
+        .map_err(|e| Error::protocol(format!("write a message to a helper: {e}")))?;
     if bytes.len() > LONGEST {
         return Err(Error::config(format!(
             "the options of the order take {} bytes, and with an object store they may take {LONGEST}",
@@ -188,7 +189,7 @@ pub(super) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes)
-        .map_err(|e| Error::protocol(format!("read a message of the fetcher: {e}")))
+        .map_err(|e| Error::protocol(format!("read a message of a helper: {e}")))
 }

@@ -10,18 +10,22 @@
 //! | what it is | files | in which process |
 //! |---|---|---|
 //! | what a user says | `address`, `options` | all |
-//! | what both sides say to each other | `messages` | consumer, fetcher |
+//! | what both sides say to each other | `messages` | consumer, fetcher, sender |
 //! | tar shards that are no cache: the list of them | `tars` | consumer, fetcher |
 //! | a shard that may not be removed | `lease` | consumer, fetcher |
-//! | has a fetcher and waits for shards; the fetcher's process; batches that are there | `client`, `handle`, `held` | consumer |
+//! | has a fetcher and waits for shards; a helper's process; batches that are there | `client`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
-//! | the store; what lies at an address; one object | `store`, `set`, `download` | fetcher |
+//! | one object out of the store | `download` | fetcher, sender |
+//! | what lies at an address | `set` | fetcher |
+//! | the store; how long it is tried; the life on a socket | `store`, `patience`, `line` | fetcher, sender |
 //! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
 //! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
 //!
-//! Never in here: pixels, workers, how a shard is read. An HTTP client and its runtime run in the
-//! fetcher and nowhere else, and are compiled with the feature `stores` alone.
+//! The sender, which brings a cache there (`send`), speaks with stores by the same files.
+//!
+//! Never in here: pixels, workers, how a shard is read. An HTTP client and its runtime run in
+//! fetcher and sender and nowhere else, and are compiled with the feature `stores` alone.
 
 mod address;
 #[cfg(feature = "stores")]
@@ -30,16 +34,20 @@ mod beat;
 mod board;
 pub(crate) mod client;
 #[cfg(feature = "stores")]
-mod download;
+pub(crate) mod download;
 #[cfg(feature = "stores")]
 mod folder;
-mod handle;
+pub(crate) mod handle;
 mod held;
 #[cfg(feature = "stores")]
 mod leader;
 mod lease;
-mod messages;
+#[cfg(feature = "stores")]
+pub(crate) mod line;
+pub(crate) mod messages;
 mod options;
+#[cfg(feature = "stores")]
+pub(crate) mod patience;
 #[cfg(feature = "stores")]
 mod process;
 #[cfg(feature = "stores")]
@@ -51,7 +59,7 @@ mod session;
 #[cfg(feature = "stores")]
 mod set;
 #[cfg(feature = "stores")]
-mod store;
+pub(crate) mod store;
 mod tars;
 #[cfg(feature = "stores")]
 mod uses;
@@ -60,14 +68,12 @@ pub use address::Address;
 pub use client::FetchReport;
 pub use options::FetchOptions;
 
+#[cfg(all(feature = "codecs", feature = "stores"))]
 use crate::pool::coordinator::own::Life;
 
-/// What a helper can be beside the coordinator.
-#[cfg(feature = "codecs")]
-pub(crate) const HELPERS: &[Life] = &[
-    #[cfg(feature = "stores")]
-    Life {
-        command: crate::pool::coordinator::messages::FETCHER_COMMAND,
-        live: process::live,
-    },
-];
+/// What makes a helper a fetcher.
+#[cfg(all(feature = "codecs", feature = "stores"))]
+pub(crate) const FETCHER: Life = Life {
+    command: crate::pool::coordinator::messages::FETCHER_COMMAND,
+    live: process::live,
+};

@@ -13,11 +13,11 @@ use crate::fetch::beat;
 use crate::fetch::beat::Watch;
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
-use crate::fetch::download::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
 use crate::fetch::messages::{Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
+use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::fetch::room::{
     beside_shards, least_room, on_disk, room_for_shards, room_of, too_little,
 };

@@ -1,8 +1,9 @@
 //! An object store, opened by its address; what its errors mean to a user.
 //!
-//! In the fetcher. Credentials come from the environment, the machine's role or the cluster's
+//! In the fetcher, and in the sender. Credentials come from the environment, the machine's role or the cluster's
 //! (`object_store`'s chain), and stand in no text that leaves this file.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{
     BackoffConfig, ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreScheme,
@@ -24,20 +26,30 @@ use crate::fetch::messages::Trouble;
 const CONNECT: &str = "5s";
 /// Between two pieces of an answer.
 const READ: &str = "20s";
+/// The same where a piece of a large object goes there before the answer comes.
+const READ_BEHIND_A_PART: &str = "120s";
 /// Of a whole answer: none, a shard may be large.
 const WHOLE: &str = "1d";
 
 /// A store, and where in it the data set lies.
-#[derive(Debug, Clone)]
-pub(super) struct Store {
-    pub(super) objects: Arc<dyn ObjectStore>,
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// The same, where it takes the parts of an object one by one.
+    pub(crate) parts: Option<Arc<dyn MultipartStore>>,
     prefix: Path,
     address: Address,
 }
 
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.address).finish()
+    }
+}
+
 /// Why a request failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// It may go well the next time.
     Passing(String),
     /// It will not.
@@ -50,6 +62,25 @@ impl Store {
     /// # Errors
     /// An address of a form that the store does not have; settings that cannot be.
     pub(super) fn open(address: &Address) -> Result<Self, Trouble> {
+        Self::with_limit(address, READ)
+    }
+
+    /// The same of a store that takes objects.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; a web server.
+    pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
+        let store = Self::with_limit(address, READ_BEHIND_A_PART)?;
+        let text = address.as_str();
+        if store.parts.is_none() && !text.starts_with("file:") {
+            let what = "is a web server, which takes no objects: give s3://, gs://, az:// or \
+                        file://";
+            return Err(Trouble::new(text, what));
+        }
+        Ok(store)
+    }
+
+    fn with_limit(address: &Address, read: &str) -> Result<Self, Trouble> {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
@@ -67,17 +98,20 @@ impl Store {
         };
         let limits = [
             (ClientConfigKey::ConnectTimeout, CONNECT),
-            (ClientConfigKey::ReadTimeout, READ),
+            (ClientConfigKey::ReadTimeout, read),
             (ClientConfigKey::Timeout, WHOLE),
         ];
         let text = address.as_str();
+        let mut parts: Option<Arc<dyn MultipartStore>> = None;
         let objects: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
                 let begun = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(AmazonS3ConfigKey::Client(key), value)
                 });
-                Arc::new(builder.build().map_err(failed)?)
+                let store = Arc::new(builder.build().map_err(failed)?);
+                parts = Some(store.clone());
+                store
             }
             ObjectStoreScheme::GoogleCloudStorage => {
                 let begun = GoogleCloudStorageBuilder::from_env();
@@ -85,7 +119,9 @@ impl Store {
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(GoogleConfigKey::Client(key), value)
                 });
-                Arc::new(builder.build().map_err(failed)?)
+                let store = Arc::new(builder.build().map_err(failed)?);
+                parts = Some(store.clone());
+                store
             }
             ObjectStoreScheme::MicrosoftAzure => {
                 let begun = MicrosoftAzureBuilder::from_env();
@@ -93,7 +129,9 @@ impl Store {
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(AzureConfigKey::Client(key), value)
                 });
-                Arc::new(builder.build().map_err(failed)?)
+                let store = Arc::new(builder.build().map_err(failed)?);
+                parts = Some(store.clone());
+                store
             }
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
@@ -120,12 +158,13 @@ impl Store {
         };
         Ok(Self {
             objects,
+            parts,
             prefix,
             address: address.clone(),
         })
     }
 
-    pub(super) fn path(&self, name: &str) -> Path {
+    pub(crate) fn path(&self, name: &str) -> Path {
         self.prefix.clone().join(name)
     }
 
@@ -145,19 +184,40 @@ impl Store {
         &self.prefix
     }
 
-    pub(super) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
+    /// The error of an object that is not there.
+    pub(super) fn missing(&self, name: &str) -> Trouble {
+        let what = "is not there: check the address, or put it there again";
+        Trouble::new(self.address.of(name), what)
+    }
+
+    /// What an error means that came when `name` was sent.
+    pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
+        let what = match error {
+            StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
+            StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+                "the store refuses to take it: check the credentials in the environment, and what \
+                 they may write"
+            }
+            _ => return self.failure(name, error),
+        };
+        let said = without_secrets(&chain(error));
+        Failure::Lasting(Trouble::new(
+            self.address.of(name),
+            format!("{what} ({said})"),
+        ))
+    }
+
     /// What an error of a request for `name` means.
-    pub(super) fn failure(&self, name: &str, error: &StoreError) -> Failure {
+    pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
         let about = self.address.of(name);
         let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
         let said = || without_secrets(&chain(error));
         match error {
-            StoreError::NotFound { .. } => {
-                lasting("is not there: check the address, or put it there again".to_owned())
-            }
+            StoreError::NotFound { .. } => Failure::Lasting(self.missing(name)),
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
                 lasting(format!(
                     "the store refuses to give it: check the credentials in the environment \

@@ -3,12 +3,16 @@
 //! Used in the process that builds jobs: the coordinator, and the consumer with zero
 //! workers. Without the decoders there are none, and a helper does them.
 
-#[cfg(feature = "codecs")]
+#[cfg(all(feature = "codecs", feature = "stores"))]
 use crate::fetch;
 use crate::jobs::{encode, images, masks, pictures, rays, views};
 #[cfg(feature = "codecs")]
 use crate::pool::coordinator::own;
+#[cfg(feature = "codecs")]
+use crate::pool::coordinator::own::Life;
 use crate::pool::job::JobKind;
+#[cfg(all(feature = "codecs", feature = "stores"))]
+use crate::send;
 
 pub(crate) const KINDS: &[JobKind] = &[
     #[cfg(feature = "codecs")]
@@ -23,6 +27,15 @@ pub(crate) const KINDS: &[JobKind] = &[
     rays::worker::KIND,
     #[cfg(feature = "codecs")]
     views::worker::KIND,
+];
+
+/// What a helper can be beside the coordinator.
+#[cfg(feature = "codecs")]
+const OTHERS: &[Life] = &[
+    #[cfg(feature = "stores")]
+    fetch::FETCHER,
+    #[cfg(feature = "stores")]
+    send::SENDER,
 ];
 
 /// Lets this program start its own worker processes: the first line of `main`.
@@ -50,5 +63,5 @@ pub(crate) const KINDS: &[JobKind] = &[
 /// `LoaderBuilder::helper(env!("CARGO_BIN_EXE_trainer"))`, or take zero workers.
 #[cfg(feature = "codecs")]
 pub fn init() {
-    own::init_with_others(KINDS, fetch::HELPERS);
+    own::init_with_others(KINDS, OTHERS);
 }

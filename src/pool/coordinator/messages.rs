@@ -25,13 +25,18 @@ pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
 /// The argument with which it becomes a fetcher.
 pub(crate) const FETCHER_COMMAND: &str = "__fetcher";
 
+/// The argument with which it becomes a sender.
+pub(crate) const SENDER_COMMAND: &str = "__sender";
+
 /// Whether a loader starts its helpers with this argument.
 pub(crate) fn is_helper_command(argument: &OsStr) -> bool {
-    argument == COORDINATOR_COMMAND || argument == FETCHER_COMMAND
+    [COORDINATOR_COMMAND, FETCHER_COMMAND, SENDER_COMMAND]
+        .iter()
+        .any(|command| argument == *command)
 }
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 7;
+const PROTOCOL: u32 = 8;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;

@@ -1,0 +1,348 @@
+//! A cache that goes into an object store while it is built: which of its shards are there,
+//! which are on their way.
+//!
+//! In the consumer; what is sent is the sender's business (`send`). The folder on this machine is
+//! a stage: a shard's tar is removed from it once the shard is in the store.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::report::SendReport;
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::error::{Error, Result};
+use crate::fetch::Address;
+use crate::send::messages::{Begun, MOST_NAMES, Reply, Request};
+use crate::send::sender::{Sender, unexpected};
+use crate::sys::replace::beside;
+
+/// Shards that may wait for the store while the next one is built.
+pub(super) const MOST_WAITING: u64 = 2;
+
+/// Between two looks whether a shard is there, while it is waited for.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+
+/// What the store's manifest is when the first shard goes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// None, or one of this hash, which makes room.
+    ToBegin(Option<Hash128>),
+    /// This build's, which says that it is begun.
+    Begun(Hash128),
+}
+
+/// A cache on its way.
+#[derive(Debug)]
+pub(super) struct Upload {
+    sender: Sender,
+    stage: PathBuf,
+    start: Start,
+    /// Whether objects that are there are replaced.
+    replace: bool,
+    /// Shards that are in the store, with the bytes of their tars.
+    up: BTreeMap<u64, u64>,
+    /// On their way: number, and bytes of the tar.
+    waiting: BTreeMap<String, (u64, u64)>,
+}
+
+impl Upload {
+    /// # Errors
+    /// A helper that cannot send; an address that takes no objects.
+    pub(super) fn open(
+        address: Address,
+        helper: Option<PathBuf>,
+        stage: &Path,
+        replace: bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            sender: Sender::open(address, helper)?,
+            stage: stage.to_owned(),
+            start: Start::ToBegin(None),
+            replace,
+            up: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        self.sender.address()
+    }
+
+    /// The cache's manifest in the store, with the hash of its bytes; none where there is none.
+    ///
+    /// # Errors
+    /// One that is damaged, or no cache's.
+    pub(super) fn manifest(&mut self) -> Result<Option<(CacheManifest, Hash128)>> {
+        let file = beside(&self.stage.join(CACHE_MANIFEST))?;
+        let request = Request::Get {
+            name: CACHE_MANIFEST.to_owned(),
+            to: file.path().to_owned(),
+        };
+        if !self.found(&request)? {
+            return Ok(None);
+        }
+        let bytes = fs::read(file.path()).map_err(|e| Error::io_at("read", file.path(), e))?;
+        let manifest = CacheManifest::from_bytes(&bytes).map_err(|damage| {
+            Error::dataset(
+                self.address().of(CACHE_MANIFEST),
+                format!("{damage}. It is not replaced: name another address, or remove it"),
+            )
+        })?;
+        Ok(Some((manifest, Hash128::of(&bytes))))
+    }
+
+    fn found(&mut self, request: &Request) -> Result<bool> {
+        match self.sender.ask(request)? {
+            Reply::Found(found) => Ok(found),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A file of a cache that is in the store: of shards from the first on, and the index.
+    pub(super) fn first_file(&mut self) -> Result<Option<String>> {
+        let names = [ShardFile::Manifest.name(0), ShardFile::Tar.name(0)];
+        for name in names.into_iter().chain([INDEX.to_owned()]) {
+            if self.found(&Request::Has { name: name.clone() })? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the first shard is complete in the store.
+    pub(super) fn has_a_shard(&mut self) -> Result<bool> {
+        let name = ShardFile::Manifest.name(0);
+        self.found(&Request::Has { name })
+    }
+
+    /// The manifest in the store, which has this hash, is this build's.
+    pub(super) fn goes_on(&mut self, hash: Hash128) {
+        self.start = Start::Begun(hash);
+    }
+
+    /// The manifest in the store, which has this hash, makes room for this build's.
+    pub(super) fn takes_the_place_of(&mut self, hash: Hash128) {
+        self.start = Start::ToBegin(Some(hash));
+    }
+
+    /// Finds out which of these shards are in the store; ends at the first that is not, where
+    /// none has a number of its own (`in_turn`). `Break` ends it.
+    pub(super) fn look(
+        &mut self,
+        mut shards: Range<u64>,
+        in_turn: bool,
+        watch: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        const AT_A_TIME: u64 = 64;
+        const _: () = assert!(AT_A_TIME <= MOST_NAMES as u64);
+        while !shards.is_empty() {
+            let end = shards.end.min(shards.start.saturating_add(AT_A_TIME));
+            let request = Request::Look {
+                folder: self.stage.clone(),
+                shards: (shards.start..end).map(shard_name).collect(),
+            };
+            let there = match self.sender.ask(&request)? {
+                Reply::There(there) if there.len() as u64 == end - shards.start => there,
+                other => return Err(unexpected(&other)),
+            };
+            for (number, bytes) in (shards.start..end).zip(there) {
+                match bytes {
+                    Some(bytes) => {
+                        self.up.insert(number, bytes);
+                        self.remove_tar(number)?;
+                    }
+                    None if in_turn => return Ok(ControlFlow::Continue(())),
+                    None => {}
+                }
+            }
+            shards.start = end;
+            if watch().is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Bytes of a tar that is in the store.
+    pub(super) fn bytes_up(&self, number: u64) -> Option<u64> {
+        self.up.get(&number).copied()
+    }
+
+    /// Has a shard of the stage go into the store, where it is not there or on its way.
+    ///
+    /// # Errors
+    /// Another builder's cache that is there meanwhile.
+    pub(super) fn ship(&mut self, number: u64, bytes: u64) -> Result<()> {
+        if !self.up.contains_key(&number) {
+            self.put(number, bytes, self.replace)?;
+        }
+        Ok(())
+    }
+
+    /// The same of one that is there, whose manifest says more now.
+    pub(super) fn ship_again(&mut self, number: u64, bytes: u64) -> Result<()> {
+        while self.waiting.contains_key(&shard_name(number)) {
+            self.hear(LOOK)?;
+        }
+        self.put(number, bytes, true)
+    }
+
+    fn put(&mut self, number: u64, bytes: u64, replace: bool) -> Result<()> {
+        let shard = shard_name(number);
+        if self.waiting.contains_key(&shard) {
+            return Ok(());
+        }
+        if let Start::ToBegin(over) = self.start {
+            self.begin(over)?;
+        }
+        let request = Request::Send {
+            folder: self.stage.clone(),
+            shard: shard.clone(),
+            replace,
+        };
+        self.waiting.insert(shard.clone(), (number, bytes));
+        self.sender.send(shard, request)
+    }
+
+    /// Says in the store by what its cache is built, before the first shard goes there.
+    fn begin(&mut self, over: Option<Hash128>) -> Result<()> {
+        let (manifest, _) = CacheManifest::read(&self.stage.join(CACHE_MANIFEST))?;
+        let begun = CacheManifest {
+            complete: false,
+            samples: 0,
+            skipped: 0,
+            shards: Vec::new(),
+            index: None,
+            ..manifest
+        };
+        let bytes = begun.to_bytes()?;
+        let file = beside(&self.stage.join(CACHE_MANIFEST))?;
+        fs::write(file.path(), &bytes).map_err(|e| Error::io_at("write", file.path(), e))?;
+        let request = Request::Begin {
+            from: file.path().to_owned(),
+            over,
+        };
+        match self.sender.ask(&request)? {
+            Reply::Begun(Begun::Written) => {}
+            Reply::Begun(Begun::Taken) => {
+                return Err(Error::dataset(
+                    self.address().as_str(),
+                    "another builder has begun a cache here meanwhile: the same command goes on \
+                     with it, if its options are the same",
+                ));
+            }
+            other => return Err(unexpected(&other)),
+        }
+        self.start = Start::Begun(Hash128::of(&bytes));
+        Ok(())
+    }
+
+    /// Whether so many shards wait that no more should be built.
+    pub(super) fn is_behind(&self) -> bool {
+        self.sender.waiting() as u64 > MOST_WAITING
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.sender.waiting() == 0
+    }
+
+    /// Hears what came there, for `limit` at most.
+    ///
+    /// # Errors
+    /// What the store does not take.
+    pub(super) fn hear(&mut self, limit: Duration) -> Result<()> {
+        let Some(shard) = self.sender.hear(limit)? else {
+            return Ok(());
+        };
+        let Some((number, bytes)) = self.waiting.remove(&shard) else {
+            return Err(Error::protocol(format!(
+                "{shard} went up, and was not sent"
+            )));
+        };
+        self.up.insert(number, bytes);
+        self.remove_tar(number)
+    }
+
+    /// Waits until all is there.
+    ///
+    /// # Errors
+    /// What the store does not take.
+    pub(super) fn wait(&mut self) -> Result<()> {
+        while !self.is_done() {
+            self.hear(LOOK)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a shard that is in the store from the stage, but for what is read of it again.
+    fn remove_tar(&self, number: u64) -> Result<()> {
+        let path = ShardFile::Tar.path(&self.stage, number);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes shards from the store.
+    ///
+    /// # Errors
+    /// What the store does not do.
+    pub(super) fn remove(&mut self, numbers: impl IntoIterator<Item = u64>) -> Result<()> {
+        self.wait()?;
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        for some in numbers.chunks(MOST_NAMES) {
+            let shards = some.iter().copied().map(shard_name).collect();
+            match self.sender.ask(&Request::Remove { shards })? {
+                Reply::Done => {}
+                other => return Err(unexpected(&other)),
+            }
+            for number in some {
+                self.up.remove(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts index and manifest there, behind all shards.
+    ///
+    /// # Errors
+    /// What the store does not take; a manifest that is not this build's any more.
+    pub(super) fn end(&mut self) -> Result<()> {
+        self.wait()?;
+        let over = match self.start {
+            Start::Begun(hash) => hash,
+            Start::ToBegin(over) => {
+                self.begin(over)?;
+                return self.end();
+            }
+        };
+        let request = Request::End {
+            folder: self.stage.clone(),
+            over,
+            replace: self.replace,
+        };
+        match self.sender.ask(&request)? {
+            Reply::Ended(counts) => {
+                self.sender.counts = self.sender.counts.and(counts);
+                Ok(())
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What was done so far.
+    pub(super) fn report(&self) -> SendReport {
+        let counts = self.sender.counts;
+        SendReport {
+            shards_up: self.up.len() as u64,
+            objects: counts.objects,
+            bytes: counts.bytes,
+            retries: counts.retries,
+            deaths: self.sender.total_deaths,
+        }
+    }
+}

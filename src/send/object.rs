@@ -1,0 +1,266 @@
+//! One object of a store: asked for, compared, put where there is none.
+//!
+//! In the sender. An object that is there is never replaced but where that is said. One of the
+//! same bytes is as good as sent.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::data::shard::manifest::Hash128;
+use crate::fetch::download;
+use crate::fetch::messages::Trouble;
+use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST, Patience};
+use crate::fetch::store::{Failure, Store};
+use crate::send::messages::Counts;
+use crate::send::parts;
+use crate::send::parts::{Open, PART, Whole};
+use crate::sys::replace::replace_by;
+
+/// The objects of one cache.
+pub(super) struct Objects {
+    store: Store,
+    open: Open,
+    /// Whether the store has answered: from then on it is waited for.
+    answered: Cell<bool>,
+    sent: Cell<(u64, u64)>,
+    retries: Cell<u64>,
+}
+
+impl Objects {
+    pub(super) fn new(store: Store, open: Open) -> Self {
+        Self {
+            store,
+            open,
+            answered: Cell::new(false),
+            sent: Cell::default(),
+            retries: Cell::default(),
+        }
+    }
+
+    /// What was sent since the last call.
+    pub(super) fn take_counts(&self) -> Counts {
+        let (objects, bytes) = self.sent.take();
+        Counts {
+            objects,
+            bytes,
+            retries: self.retries.take(),
+        }
+    }
+
+    /// An error about an object.
+    pub(super) fn trouble(&self, name: &str, what: &str) -> Trouble {
+        Trouble::new(self.store.address().of(name), what)
+    }
+
+    fn other_bytes(&self, name: &str) -> Trouble {
+        self.trouble(
+            name,
+            "is there with other bytes, and is not replaced: name another address, or use `force` \
+             to replace the cache",
+        )
+    }
+
+    fn limit(&self) -> Duration {
+        match self.answered.get() {
+            true => PATIENCE,
+            false => PATIENCE_AT_FIRST,
+        }
+    }
+
+    fn patience(&self, name: &str) -> Patience {
+        Patience::sending(self.store.address().of(name), self.limit())
+    }
+
+    /// Tries something until it is done; an error that means something to the caller is handed
+    /// on.
+    async fn tried<T>(
+        &self,
+        name: &str,
+        mut does: impl AsyncFnMut() -> Result<T, StoreError>,
+    ) -> Result<Result<T, StoreError>, Trouble> {
+        let mut patience = self.patience(name);
+        loop {
+            let failure = match does().await {
+                Ok(done) => {
+                    self.answered.set(true);
+                    return Ok(Ok(done));
+                }
+                Err(
+                    e @ (StoreError::NotFound { .. }
+                    | StoreError::AlreadyExists { .. }
+                    | StoreError::NotSupported { .. }
+                    | StoreError::NotImplemented { .. }),
+                ) => {
+                    self.answered.set(true);
+                    return Ok(Err(e));
+                }
+                Err(e) => self.store.failure_to_send(name, &e),
+            };
+            patience.after(failure).await?;
+            self.retries.set(self.retries.get() + 1);
+        }
+    }
+
+    /// An error that [`Objects::tried`] hands on, where it means nothing.
+    fn lasting(&self, name: &str, e: &StoreError) -> Trouble {
+        match self.store.failure_to_send(name, e) {
+            Failure::Lasting(trouble) => trouble,
+            Failure::Passing(why) => self.trouble(name, &why),
+        }
+    }
+
+    /// An object that fits into memory; none where there is none.
+    pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
+        let got = download::small_if_there(&self.store, name, self.limit()).await?;
+        self.answered.set(true);
+        Ok(got)
+    }
+
+    /// The same into a file; whether there is one.
+    pub(super) async fn get_into(&self, name: &str, to: &FilePath) -> Result<bool, Trouble> {
+        let Some(bytes) = self.get(name).await? else {
+            return Ok(false);
+        };
+        let written = replace_by(to, &bytes);
+        written.map_err(|e| Trouble::new(to.display().to_string(), e.to_string()))?;
+        Ok(true)
+    }
+
+    /// Bytes of an object; none where there is none.
+    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, Trouble> {
+        let path = self.store.path(name);
+        let found = self.tried(name, async || self.store.objects.head(&path).await);
+        match found.await? {
+            Ok(found) => Ok(Some(found.size)),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(e) => Err(self.lasting(name, &e)),
+        }
+    }
+
+    /// Whether an object has these bytes, by their hash. Reads all of it.
+    async fn is(&self, name: &str, hash: Hash128) -> Result<bool, Trouble> {
+        let path = self.store.path(name);
+        let read = self.tried(name, async || {
+            let mut pieces = self.store.objects.get(&path).await?.into_stream();
+            let mut hasher = Hasher::new();
+            while let Some(piece) = pieces.next().await {
+                hasher.write(&piece?);
+            }
+            Ok(Hash128(hasher.finish_128()))
+        });
+        match read.await? {
+            Ok(read) => Ok(read == hash),
+            Err(e) => Err(self.lasting(name, &e)),
+        }
+    }
+
+    /// Puts bytes there where there is no object, or one of the same bytes; with `replace`
+    /// whatever is there.
+    ///
+    /// # Errors
+    /// Other bytes; what the store does not take.
+    pub(super) async fn put(&self, name: &str, bytes: &[u8], replace: bool) -> Result<(), Trouble> {
+        match self.put_or_compare(name, bytes, replace).await? {
+            true => Ok(()),
+            false => Err(self.other_bytes(name)),
+        }
+    }
+
+    /// The same; false where other bytes are there, which stay.
+    pub(super) async fn put_or_compare(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        replace: bool,
+    ) -> Result<bool, Trouble> {
+        let path = self.store.path(name);
+        let payload = PutPayload::from(bytes.to_vec());
+        let put = async |mode: PutMode| {
+            let put = self.tried(name, async || {
+                let options = PutOptions::from(mode.clone());
+                self.store
+                    .objects
+                    .put_opts(&path, payload.clone(), options)
+                    .await
+            });
+            put.await
+        };
+        let put = match replace {
+            true => put(PutMode::Overwrite).await?,
+            false => match put(PutMode::Create).await? {
+                Err(StoreError::AlreadyExists { .. }) => {
+                    return Ok(self.get(name).await?.is_some_and(|there| there == bytes));
+                }
+                // A store that was said not to have it, by the environment.
+                Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
+                    match self.get(name).await? {
+                        Some(there) => return Ok(there == bytes),
+                        None => put(PutMode::Overwrite).await?,
+                    }
+                }
+                put => put,
+            },
+        };
+        put.map_err(|e| self.lasting(name, &e))?;
+        self.count(bytes.len() as u64);
+        Ok(true)
+    }
+
+    /// As [`Objects::put`], of a file of any length.
+    ///
+    /// # Errors
+    /// As those of [`Objects::put`]; a file that is not what it should be.
+    pub(super) async fn put_file(
+        &self,
+        name: &str,
+        whole: &Whole<'_>,
+        replace: bool,
+    ) -> Result<(), Trouble> {
+        if whole.bytes <= PART {
+            let bytes = read(whole.path)?;
+            if Hash128::of(&bytes) != whole.hash {
+                return Err(whole.damaged());
+            }
+            return self.put(name, &bytes, replace).await;
+        }
+        if !replace {
+            match self.size(name).await? {
+                None => {}
+                Some(bytes) if bytes == whole.bytes && self.is(name, whole.hash).await? => {
+                    return Ok(());
+                }
+                Some(_) => return Err(self.other_bytes(name)),
+            }
+        }
+        parts::put(&self.store, &self.open, name, whole, &self.retries).await?;
+        self.count(whole.bytes);
+        Ok(())
+    }
+
+    /// Removes an object, where there is one.
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Trouble> {
+        let path = self.store.path(name);
+        let removed = self.tried(name, async || self.store.objects.delete(&path).await);
+        match removed.await? {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(e) => Err(self.lasting(name, &e)),
+        }
+    }
+
+    fn count(&self, bytes: u64) {
+        let (objects, before) = self.sent.get();
+        self.sent.set((objects + 1, before + bytes));
+    }
+}
+
+/// A file of this machine, as it is.
+pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, Trouble> {
+    fs::read(path)
+        .map_err(|e| Trouble::new(path.display().to_string(), format!("cannot be read: {e}")))
+}
