@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::cache::asked::{Build, Watch};
@@ -82,9 +82,19 @@ impl Build<'_> {
     ) -> Result<BuildReport> {
         let path = target.stage(self.part);
         let mut folder = claimed(&path, self.part)?;
-        let mut upload = Upload::open(target.address, target.helper, &path, self.force)?;
         let wanted = self.manifest()?;
-        let there = self.there_in_store(&mut upload, &wanted)?;
+        let opened = Upload::open(target.address, target.helper, &path, self.force);
+        let asked = opened.and_then(|mut upload| {
+            let there = self.there_in_store(&mut upload, &wanted)?;
+            Ok((upload, there))
+        });
+        let (mut upload, there) = match asked {
+            Err(e) if folder.is_bare()? => {
+                remove(folder)?;
+                return Err(e);
+            }
+            asked => asked?,
+        };
         if let There::All(there) = &there {
             let report = self.all_there(there);
             remove(folder)?;
@@ -114,6 +124,11 @@ impl Build<'_> {
                 Ok(report)
             }
             Ok(report) => Ok(report),
+            // It makes nothing.
+            Err(e) if self.part == BuildPart::Finish || folder.is_bare()? => {
+                remove(folder)?;
+                Err(e)
+            }
             Err(e) => {
                 tracing::warn!(
                     "what is built and not yet in {address} is kept in {}: the same command goes \

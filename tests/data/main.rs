@@ -7,6 +7,7 @@ mod common;
 mod boxes;
 mod cache;
 mod parquet;
+mod sent;
 mod shards;
 mod stores;
 mod tars_in_stores;

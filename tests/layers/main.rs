@@ -39,11 +39,12 @@ const LAYERS: Layers<'_> = &[
     ("pool", &["error", "sys"]),
     ("device", &["error", "sys", "recipe", "cut", "pool"]),
     ("fetch", &["error", "sys", "data", "plan", "pool"]),
+    ("send", &["error", "sys", "data", "pool", "fetch"]),
     (
         "jobs",
         &[
             "error", "sys", "camera", "picture", "data", "recipe", "plan", "cut", "pixels",
-            "store", "pool", "device", "fetch",
+            "store", "pool", "device", "fetch", "send",
         ],
     ),
     (
@@ -61,7 +62,9 @@ const LAYERS: Layers<'_> = &[
     ),
     (
         "cache",
-        &["error", "sys", "picture", "data", "pool", "jobs", "loader"],
+        &[
+            "error", "sys", "picture", "data", "pool", "fetch", "send", "jobs", "loader",
+        ],
     ),
     (
         "configs",

@@ -36,6 +36,7 @@ def build(
     num_workers: int | None = None,
     on_error: str | None = None,
     force: bool = False,
+    stage_dir: _Path | None = None,
     progress: bool = True,
     **options: Any,
 ) -> CacheReport:
@@ -51,6 +52,11 @@ def build(
     0, in any process on any machine, and ``finish`` writes index and manifest once all are
     there. ``featherload.ray.build_cache`` does both on a Ray cluster.
 
+    ``dst`` may be an address (``"s3://bucket/prefix"``, ``gs://``, ``az://``, ``file://``). Each
+    shard goes there as soon as it is complete; index and manifest go last. Shards are built in a
+    folder of ``stage_dir`` (default ``~/.cache/featherload/building``), which holds a few of them
+    at a time.
+
     With ``progress`` a bar of tqdm's shows how far it is, where tqdm is installed. Ctrl-C ends
     the build; the same call goes on.
     """
@@ -65,6 +71,7 @@ def build(
         "num_workers": num_workers,
         "on_error": on_error,
         "force": force,
+        "stage_dir": None if stage_dir is None else os.fspath(stage_dir),
         **options,
     }
     flags = _flags(said) + ([] if shuffle is None else ["--shuffle", str(shuffle)])

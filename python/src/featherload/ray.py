@@ -8,8 +8,9 @@
         "/shared/train", "/shared/cache", shard_samples=2000, encode="jpeg:90", resize="shorter:256"
     )
 
-Source and cache must be at the same path on every node. Pictures go from there to there: no
-pixel goes through Ray's object store.
+Source and cache must be at the same path on every node. Or the cache is an address
+(``s3://bucket/prefix``), and each node sends its shards there, with the credentials of its own
+environment. Pictures go from there to there: no pixel goes through Ray's object store.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _SOURCE = {
     "index_dir",
 }
 # Of these, files and folders: tasks run in other folders than the caller.
-_PATHS = {"list", "classes", "root", "boxes"}
+_PATHS = {"list", "classes", "root", "boxes", "stage_dir"}
 # How long a shard that nobody waits for any more may take, seconds.
 _STRAGGLERS = 120
 # What comes again however often it is tried.
@@ -102,11 +103,13 @@ def build_cache(
         name: os.path.abspath(value) if name in _PATHS and value is not None else value
         for name, value in options.items()
     }
-    source, folder = os.path.abspath(src), os.path.abspath(dst)
+    source = os.path.abspath(src)
+    folder = os.fspath(dst) if _is_address(dst) else os.path.abspath(dst)
     names = {name: value for name, value in said.items() if name in _SOURCE}
     samples = _tools.index(source, no_headers=True, **names)["samples"]
     shards = max(1, -(-samples // shard_samples))
-    os.makedirs(folder, exist_ok=True)
+    if not _is_address(folder):
+        os.makedirs(folder, exist_ok=True)
     said["shard_samples"] = shard_samples
     task = ray.remote(
         **{
@@ -122,6 +125,10 @@ def build_cache(
     most = max(8, 4 * (cpus or 1) // num_cpus)
     _run(ray, task, (source, folder, num_cpus, said), shards, most, progress)
     return _finish(source, folder, said)
+
+
+def _is_address(dst: _Path) -> bool:
+    return "://" in os.fspath(dst)
 
 
 def _run(
@@ -184,7 +191,7 @@ def _make_shard(
     source: str, folder: str, workers: int, options: dict[str, Any], shard: tuple[int, int]
 ) -> dict[str, Any]:
     """One shard, in a task. Gives numbers and texts alone."""
-    if not Path(folder).is_dir():
+    if not _is_address(folder) and not Path(folder).is_dir():
         # A folder of the node's own would hold shards that nobody finds.
         raise WorkerError(f"{folder} is no folder on this node: name one that all nodes see")
     try:

@@ -100,7 +100,7 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "plan" => MEASURE,
         "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
         | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples" | "finish"
-        | "force" | "progress" => OUTPUT,
+        | "stage-dir" | "force" | "progress" => OUTPUT,
         _ => return None,
     })
 }

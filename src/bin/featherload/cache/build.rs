@@ -38,9 +38,11 @@ pub struct BuildArgs {
     #[command(flatten)]
     source: SourceArgs,
 
-    /// The cache's folder; made when it is missing.
+    /// The cache's folder; made when it is missing. Or an address, such as s3://BUCKET/PREFIX.
     ///
-    /// Files in it that are no cache's are not touched.
+    /// Files in a folder that are no cache's are not touched. Of an address (s3://, gs://, az://,
+    /// file://) each shard is sent as soon as it is complete, index and manifest last. Objects
+    /// that are there are compared, and none is replaced without --force.
     #[arg(value_name = "DST", index = 2)]
     dst: PathBuf,
 
@@ -127,9 +129,18 @@ pub struct BuildArgs {
     ///
     /// One of the same options and source is read, and made again from the first
     /// shard on whose bytes are damaged; without --force lengths alone tell what
-    /// is complete, and contents are the business of `cache verify`.
+    /// is complete, and contents are the business of `cache verify`. In an object store all
+    /// shards are made and sent again.
     #[arg(long)]
     force: bool,
+
+    /// Where shards are built that go to an address: a folder in this one.
+    ///
+    /// It holds a few shards at a time, and is removed at the end. When the build is broken off
+    /// it stays, and the same command goes on with it.
+    /// [~/.cache/featherload/building]
+    #[arg(long, value_name = "DIR")]
+    stage_dir: Option<PathBuf>,
 
     /// How far the build is, on stderr: `text` (a bar on a terminal, elsewhere a line
     /// each 30 s), or `json` (an object a line, each 0.2 s at most).
@@ -190,6 +201,9 @@ impl BuildArgs {
             .launch(Launch::Exec)
             .sandbox(self.sandbox)
             .row_limit(Duration::from_millis(self.row_limit));
+        if let Some(stage) = &self.stage_dir {
+            builder = builder.stage_dir(stage);
+        }
         if let Some(workers) = self.workers {
             builder = builder.workers(workers);
         }
@@ -316,6 +330,19 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         made as f64 / report.seconds.max(1e-9),
         report.kept_samples
     ))?;
+    if let Some(sent) = &report.sent {
+        let died = match sent.deaths {
+            0 => String::new(),
+            n => format!("; {n} senders died and were replaced"),
+        };
+        output::line(&format!(
+            "sent       {} in {} objects, {} requests made again; {} shards are there{died}",
+            error::size(sent.bytes),
+            sent.objects,
+            sent.retries,
+            sent.shards_up
+        ))?;
+    }
     if report.worker_deaths > 0 {
         output::line(&format!(
             "workers    {} died and were replaced",

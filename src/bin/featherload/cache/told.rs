@@ -94,6 +94,7 @@ impl Told {
             "phase": match progress.phase {
                 BuildPhase::Checking => "checking",
                 BuildPhase::ReadingHeaders => "reading headers",
+                BuildPhase::Sending => "sending",
                 _ => "writing",
             },
             "done": progress.done,
@@ -101,6 +102,7 @@ impl Told {
             "bytes": progress.bytes,
             "needed_bytes": progress.needed_bytes,
             "shards": progress.shards,
+            "shards_up": progress.shards_up,
         }});
         output::complain(&object.to_string());
     }
@@ -178,6 +180,7 @@ fn what(phase: BuildPhase) -> &'static str {
     match phase {
         BuildPhase::Checking => "checking what is there: ",
         BuildPhase::ReadingHeaders => "reading headers: ",
+        BuildPhase::Sending => "waiting for the store: ",
         _ => "",
     }
 }
