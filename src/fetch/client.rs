@@ -5,6 +5,7 @@
 //! was under way, and of that only the last piece.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -172,7 +173,11 @@ impl Fetcher {
             }
             // Damaged, or of another version: as if there were none.
             let path = opened.folder.join(&name);
-            fs::remove_file(&path).map_err(|e| Error::io_at("remove", &path, e))?;
+            match fs::remove_file(&path) {
+                // Another rank did.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                done => done.map_err(|e| Error::io_at("remove", &path, e))?,
+            }
             process = start.process()?;
             opened = start.opened(&process, None)?;
             tars = opened.tars.unwrap_or(tars);
