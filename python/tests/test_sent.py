@@ -150,7 +150,7 @@ def test_a_large_shard_goes_there_in_parts(
     assert len({one.query for one in parts}) >= 3
     # Without its json it is compared by its content, and not sent again.
     other = store.url("sets/other")
-    refused = {"status": 403, "code": "AccessDenied", "text": "no"}
+    refused: dict[str, Any] = {"status": 403, "code": "AccessDenied", "text": "no"}
     # The first two ask whether it is there.
     store.proxy.refuse("*other/shard-000000.json", skip=2, **refused)
     with pytest.raises(featherload.DatasetError, match=r"shard-000000\.json"):
