@@ -31,14 +31,16 @@ const EXIT_ENDED: i32 = 0;
 const EXIT_FAILED: i32 = 1;
 
 /// Lives on `socket` as a helper of this name, which does `serve` as long as its consumer lives
-/// and `farewell` at the end; the exit status.
+/// and `farewell` at the end; the exit status. `patience`: how long calls of the system that were
+/// begun are waited for then.
 pub(crate) fn live(
     socket: OwnedFd,
     name: &CStr,
     serve: impl AsyncFnOnce(&Line) -> Result<()>,
     farewell: impl AsyncFnOnce(),
+    patience: Duration,
 ) -> i32 {
-    match lead(socket, name, serve, farewell) {
+    match lead(socket, name, serve, farewell, patience) {
         Ok(()) => EXIT_ENDED,
         // The consumer sees that it ended, and starts another.
         Err(_) => EXIT_FAILED,
@@ -50,6 +52,7 @@ fn lead(
     name: &CStr,
     serve: impl AsyncFnOnce(&Line) -> Result<()>,
     farewell: impl AsyncFnOnce(),
+    patience: Duration,
 ) -> Result<()> {
     process::reset_signals()?;
     memory::leave_no_core()?;
@@ -77,8 +80,7 @@ fn lead(
         farewell().await;
         ended
     });
-    // A name that is being resolved is not waited for.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(patience);
     ended
 }
 

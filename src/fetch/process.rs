@@ -17,7 +17,14 @@ use crate::fetch::session::{LONG, Session, Stop};
 
 /// Lives as a fetcher on `socket`; the exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
-    line::live(socket, c"featherload-fe", serve, async || {})
+    // A name that is being resolved is not waited for.
+    line::live(
+        socket,
+        c"featherload-fe",
+        serve,
+        async || {},
+        Duration::ZERO,
+    )
 }
 
 async fn serve(line: &Line) -> Result<()> {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
@@ -20,6 +21,10 @@ use crate::send::object::Objects;
 use crate::send::parts::Open;
 use crate::send::shard;
 
+/// How long a file that is being written in a folder as the store may take at the end: broken
+/// off, it would stay there half.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Lives as a sender on `socket`; the exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
     let open = Open::default();
@@ -28,6 +33,7 @@ pub(super) fn live(socket: OwnedFd) -> i32 {
         c"featherload-se",
         async |line| serve(line, &open).await,
         async || open.abort().await,
+        PATIENCE,
     )
 }
 
