@@ -42,16 +42,20 @@ impl Sender {
     /// # Errors
     /// A helper that is missing or cannot be a sender; an address that takes nothing.
     pub(crate) fn open(address: Address, helper: Option<PathBuf>) -> Result<Self> {
-        let process = start(&address, helper.as_ref())?;
-        Ok(Self {
+        let mut sender = Self {
+            process: launched(helper.as_ref())?,
             address,
             helper,
-            process,
             waiting: VecDeque::new(),
             deaths: 0,
             total_deaths: 0,
             counts: Counts::default(),
-        })
+        };
+        match opened(&sender.process, &sender.address) {
+            Err(why) if is_of_one_that_died(&why) => sender.start_again(why)?,
+            opened => opened?,
+        }
+        Ok(sender)
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -140,14 +144,15 @@ impl Sender {
             tracing::warn!("the sender died and is started again: {why}");
             match self.start_another() {
                 // That one died too, or was stopped.
-                Err(e) if e.is_worker() || e.is_io() => why = e,
+                Err(e) if is_of_one_that_died(&e) => why = e,
                 done => return done,
             }
         }
     }
 
     fn start_another(&mut self) -> Result<()> {
-        self.process = start(&self.address, self.helper.as_ref())?;
+        self.process = launched(self.helper.as_ref())?;
+        opened(&self.process, &self.address)?;
         for (_, request) in &self.waiting {
             socket::send(self.process.socket.as_fd(), &to_bytes(request)?, &[])?;
         }
@@ -155,15 +160,24 @@ impl Sender {
     }
 }
 
-fn start(address: &Address, helper: Option<&PathBuf>) -> Result<Process> {
+/// Whether the sender that was spoken to is gone.
+fn is_of_one_that_died(e: &Error) -> bool {
+    e.is_worker() || e.is_io()
+}
+
+fn launched(helper: Option<&PathBuf>) -> Result<Process> {
     let helper = helper.map(PathBuf::as_path);
-    let process = Process::start(SENDER_COMMAND, "sender", helper, END_LIMIT)?;
+    Process::start(SENDER_COMMAND, "sender", helper, END_LIMIT)
+}
+
+/// Tells it which store it is for.
+fn opened(process: &Process, address: &Address) -> Result<()> {
     let open = Request::Open {
         address: address.clone(),
     };
     socket::send(process.socket.as_fd(), &to_bytes(&open)?, &[])?;
     match process.answer(None)? {
-        Some(Reply::Done) => Ok(process),
+        Some(Reply::Done) => Ok(()),
         Some(Reply::Trouble(trouble)) => Err(trouble.into_error()),
         Some(other) => Err(unexpected(&other)),
         None => Err(Error::protocol("the sender said nothing")),
