@@ -146,17 +146,22 @@ def test_ranks_that_start_together_fetch_each_shard_once(
     assert not store.proxy.asked_twice_at_once(TARS)
 
 
+def begun(url: str, *args: str) -> subprocess.Popen[str]:
+    """An index that is being made."""
+    return subprocess.Popen(
+        [helper(), "index", url, "--json", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def test_a_fetcher_that_is_killed_while_the_index_is_made_is_started_again(
     url: str, store: Store, tars: Path, expected: str, tmp_path: Path
 ) -> None:
     here = tmp_path / "here"
     store.proxy.limit_rate(8_000_000)
-    making = subprocess.Popen(
-        [helper(), "index", url, "--json", *fetch(here, "12M")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    making = begun(url, *fetch(here, "12M"))
     until(lambda: len(store.proxy.keys(TARS)) >= 10)
     (victim,) = fetchers(making.pid)
     subprocess.run(["kill", "-KILL", str(victim)], check=True)
@@ -174,14 +179,10 @@ def test_an_index_that_was_broken_off_goes_on_with_what_is_there(
 ) -> None:
     here = tmp_path / "here"
     store.proxy.limit_rate(8_000_000)
-    making = subprocess.Popen(
-        [helper(), "index", url, "--json", *fetch(here)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    making = begun(url, *fetch(here))
     until(lambda: len(store.proxy.keys(TARS)) >= 12)
     making.kill()
-    making.wait()
+    making.communicate()
     store.proxy.limit_rate(None)
     assert index(url, *fetch(here))["samples"] == 256
     assert store.proxy.bytes_sent(TARS) <= total(tars) * 1.5

@@ -176,7 +176,7 @@ impl Build<'_> {
             upload.end()?;
             // Of a cache that was replaced, and had more.
             if let Some(before) = before {
-                upload.remove(report.shards..before)?;
+                upload.remove_behind(report.shards, before)?;
             }
         }
         report.seconds = self.began.elapsed().as_secs_f64();

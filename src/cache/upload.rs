@@ -307,6 +307,24 @@ impl Upload {
         Ok(())
     }
 
+    /// Removes what the store has behind so many shards: as many as its manifest had named, and
+    /// those that stand behind each other there. The manifest of an unfinished cache names none.
+    ///
+    /// # Errors
+    /// What the store does not do.
+    pub(super) fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
+        self.remove(shards..named)?;
+        let mut number = shards.max(named);
+        loop {
+            let name = ShardFile::Tar.name(number);
+            if !self.found(&Request::Has { name })? {
+                return Ok(());
+            }
+            self.remove([number])?;
+            number += 1;
+        }
+    }
+
     /// Puts index and manifest there, behind all shards.
     ///
     /// # Errors

@@ -366,3 +366,41 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
         retries: patience.retries,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_of_the_same_length_that_was_written_again_is_another_one() {
+        let shard = |check| Shard {
+            name: "a".to_owned(),
+            object: Path::from("a.tar"),
+            below: "a.tar".to_owned(),
+            bytes: 7,
+            check,
+        };
+        let meta = |size, tag: &str| ObjectMeta {
+            location: Path::from("a.tar"),
+            last_modified: Default::default(),
+            size,
+            e_tag: Some(tag.to_owned()),
+            version: None,
+        };
+        let tar = shard(Check::Tar {
+            state: state_of(&meta(7, "\"1\"")),
+            hash: None,
+        });
+        // A listing may leave quotes out.
+        assert_eq!(tar.difference(&meta(7, "1")), None);
+        let said = tar.difference(&meta(7, "\"2\"")).unwrap();
+        assert!(said.contains("another object") && said.contains("written again"));
+        let said = tar.difference(&meta(8, "\"1\"")).unwrap();
+        assert!(said.contains("has 8 bytes, and it was listed with 7"));
+        // Of a cache's shard the checksum decides.
+        let of_cache = shard(Check::Manifest(Hash128(0)));
+        assert_eq!(of_cache.difference(&meta(7, "\"2\"")), None);
+        let said = of_cache.difference(&meta(8, "\"1\"")).unwrap();
+        assert!(said.contains("the manifest says 7") && said.contains("was built again"));
+    }
+}

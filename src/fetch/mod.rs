@@ -1,5 +1,5 @@
-//! Caches and tar shards that lie in object stores: which shard is needed when, and how it comes into a folder
-//! of this machine that never holds more than it may.
+//! Caches and tar shards that lie in object stores: which shard is needed when, and how it comes
+//! into a folder of this machine that never holds more than it may.
 //!
 //! The order of every epoch is known, so nothing is guessed. Each rank has a fetcher, a process
 //! of its own that is started as the coordinator is. It computes from plan and index when its

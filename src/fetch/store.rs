@@ -1,7 +1,7 @@
 //! An object store, opened by its address; what its errors mean to a user.
 //!
-//! In the fetcher, and in the sender. Credentials come from the environment, the machine's role or the cluster's
-//! (`object_store`'s chain), and stand in no text that leaves this file.
+//! In the fetcher, and in the sender. Credentials come from the environment, the machine's role or
+//! the cluster's (`object_store`'s chain), and stand in no text that leaves this file.
 
 use std::fmt;
 use std::sync::Arc;

@@ -193,6 +193,25 @@ fn the_objects_are_the_files_of_a_build_in_a_folder() {
     }
 }
 
+/// Those that wait for the store, one behind them, and one that is written.
+#[test]
+fn the_stage_holds_a_few_shards_at_a_time() {
+    let scene = scene(apart());
+    let tars = || {
+        let stages = fs::read_dir(scene.stages()).into_iter().flatten().flatten();
+        let names = stages.flat_map(|stage| files(&stage.path()).into_keys());
+        names.filter(|name| name.ends_with(".tar")).count()
+    };
+    let mut most = 0;
+    let report = scene.builder().build_watched(&mut |_| {
+        most = most.max(tars());
+        ControlFlow::Continue(())
+    });
+    assert!(report.unwrap().complete);
+    assert!((1..=4).contains(&most), "{most} of {SHARDS} at a time");
+    scene.check();
+}
+
 /// A shard that is larger than a part goes there in parts.
 #[test]
 fn a_large_shard_goes_there_in_parts() {
@@ -320,6 +339,12 @@ fn other_bytes_and_other_options_are_refused_and_named() {
     assert!(files(&scene.bucket()) == files(&here));
     scene.builder().force(true).build().unwrap();
     scene.check();
+    // An unfinished one names no shards, and those are removed too.
+    fs::remove_dir_all(scene.bucket()).unwrap();
+    scene.share(0, 1);
+    assert_eq!(files(&scene.bucket()).len() as u64, 3 * SHARDS + 1);
+    scene.builder_of(fewer).force(true).build().unwrap();
+    assert!(files(&scene.bucket()) == files(&here));
 
     // An object that is no build's stays.
     fs::remove_dir_all(scene.bucket()).unwrap();

@@ -101,11 +101,11 @@ impl Scene {
         let mut options = FetchOptions::default();
         options.dir = Some(self.fetched.clone());
         options.limit = limit;
-        through_shards(Loader::builder(Source::Store(address, options)))
+        through_shards(Loader::builder(Source::Store(address, options)), EACH)
     }
 
     fn here(&self) -> LoaderBuilder {
-        through_shards(Loader::builder(Source::Cache(self.cache.clone())))
+        through_shards(Loader::builder(Source::Cache(self.cache.clone())), EACH)
     }
 
     /// The folder of the cache.
@@ -133,14 +133,15 @@ impl Scene {
     }
 }
 
-fn through_shards(builder: LoaderBuilder) -> LoaderBuilder {
+/// A run through shards of `each` samples.
+pub(crate) fn through_shards(builder: LoaderBuilder, each: u64) -> LoaderBuilder {
     builder
         .helper(FEATHERLOAD)
         .recipe(Recipe::eval224())
         .batch_size(4)
         .workers(2)
         .sampler(Sampler::ShardShuffle {
-            shard: Some(EACH),
+            shard: Some(each),
             window: 9,
         })
 }
@@ -277,7 +278,7 @@ fn led(scene: &Scene, limit: Duration) -> ([featherload::Loader; 2], i32) {
         let mut options = FetchOptions::default().leader_limit(limit);
         options.dir = Some(scene.fetched.clone());
         options.limit = Some(room);
-        let builder = through_shards(Loader::builder(Source::Store(address, options)));
+        let builder = through_shards(Loader::builder(Source::Store(address, options)), EACH);
         let mut loader = builder.rank(Rank { rank, world: 2 }).build().unwrap();
         let leads = || {
             let text = fs::read_to_string(scene.folder().join("leader.lock")).ok()?;

@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use featherload::fetch::{Address, FetchOptions};
 use featherload::index::{Classes, ShardLabels, ShardOptions};
-use featherload::{Index, Loader, LoaderBuilder, Recipe, Sampler, Source};
+use featherload::{Index, Loader, LoaderBuilder, Source};
 use serde_json::Value;
 
 use crate::common::command::{command, object};
 use crate::common::rows::{assert_same, stream, take};
 use crate::common::{FEATHERLOAD, data};
 use crate::shards::scene::{options, shards_of, text};
+use crate::stores::through_shards;
 
 const EACH: u64 = 6;
 const SHARDS: u64 = 20;
@@ -47,18 +48,6 @@ fn scene() -> Scene {
     }
 }
 
-fn by_shards(builder: LoaderBuilder) -> LoaderBuilder {
-    builder
-        .helper(FEATHERLOAD)
-        .recipe(Recipe::eval224())
-        .batch_size(4)
-        .workers(2)
-        .sampler(Sampler::ShardShuffle {
-            shard: Some(EACH),
-            window: 9,
-        })
-}
-
 fn error(builder: LoaderBuilder) -> String {
     match builder.build() {
         Ok(_) => panic!("no refusal"),
@@ -83,7 +72,7 @@ impl Scene {
 
     fn here(&self, options: ShardOptions) -> LoaderBuilder {
         let shards = Index::expand_shards(&[self.tars.join("part-*.tar")]).unwrap();
-        by_shards(Loader::builder(Source::Shards(shards, options)))
+        through_shards(Loader::builder(Source::Shards(shards, options)), EACH)
     }
 
     fn store(&self, address: &str, limit: Option<u64>, shards: ShardOptions) -> LoaderBuilder {
@@ -92,7 +81,7 @@ impl Scene {
         options.limit = limit;
         options.shards = shards;
         let address = Address::parse(address).unwrap();
-        by_shards(Loader::builder(Source::Store(address, options)))
+        through_shards(Loader::builder(Source::Store(address, options)), EACH)
     }
 
     fn index(&self, address: &str, args: &[&str]) -> Output {
@@ -449,7 +438,10 @@ fn what_has_no_tars_or_other_ones_is_told() {
     let order = ["deeper/x", "part-001", "part-000"];
     let address = format!("{}/{{deeper/x,part-{{001,000}}}}.tar", scene.prefix());
     let shards = order.map(|name| scene.tars.join(format!("{name}.tar")));
-    let here = by_shards(Loader::builder(Source::Shards(shards.to_vec(), options())));
+    let here = through_shards(
+        Loader::builder(Source::Shards(shards.to_vec(), options())),
+        EACH,
+    );
     let mut there = scene.store(&address, None, options()).build().unwrap();
     let want = stream(&mut here.build().unwrap(), 1);
     assert_same(&stream(&mut there, 1), &want, "of several folders");
