@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::common::command::{command, object};
 use crate::common::rows::{assert_same, stream, take};
-use crate::common::{FEATHERLOAD, data};
+use crate::common::data;
 use crate::shards::scene::{options, shards_of, text};
 use crate::stores::through_shards;
 
