@@ -16,8 +16,8 @@ use featherload::{Index, Loader, LoaderBuilder, Source};
 use serde_json::Value;
 
 use crate::common::command::{command, object};
-use crate::common::rows::{assert_same, stream, take};
 use crate::common::data;
+use crate::common::rows::{assert_same, stream, take};
 use crate::shards::scene::{options, shards_of, text};
 use crate::stores::through_shards;
 
