@@ -69,9 +69,16 @@ impl Writing<'_> {
                 }
                 self.position += 1;
                 self.done += 1;
+                // Many small shards may end within one slot, which is held meanwhile.
+                if self.catch_up(watch)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
             drop(payloads);
-            if watch(&self.progress()).is_break() || self.catch_up(watch)?.is_break() {
+            if let Some(mut upload) = self.folder.upload() {
+                upload.hear(Duration::ZERO)?;
+            }
+            if watch(&self.progress()).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -85,21 +92,15 @@ impl Writing<'_> {
 
     /// Waits while the store is too far behind.
     fn catch_up(&self, watch: Watch<'_>) -> Result<ControlFlow<()>> {
-        let is_behind = |limit| -> Result<bool> {
-            let Some(mut upload) = self.folder.upload() else {
-                return Ok(false);
-            };
-            upload.hear(limit)?;
-            Ok(upload.is_behind())
-        };
-        let mut limit = Duration::ZERO;
-        while is_behind(limit)? {
-            limit = LOOK;
+        loop {
+            match self.folder.upload() {
+                Some(mut upload) if upload.is_behind() => upload.hear(LOOK)?,
+                _ => return Ok(ControlFlow::Continue(())),
+            }
             if watch(&self.progress()).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(ControlFlow::Continue(()))
     }
 
     fn progress(&self) -> BuildProgress<'_> {

@@ -345,18 +345,23 @@ fn a_coordinator_that_stands_still_is_killed_and_named() {
         let held = Pid::from_raw(coordinator);
         ptrace::seize(held, ptrace::Options::empty()).unwrap();
         ptrace::interrupt(held).unwrap();
-        assert!(matches!(
-            waitpid(held, None).unwrap(),
-            WaitStatus::PtraceEvent(..)
-        ));
+        loop {
+            match waitpid(held, None).unwrap() {
+                WaitStatus::PtraceEvent(..) => break,
+                // A signal that was on its way to it stops it first.
+                WaitStatus::Stopped(_, signal) => ptrace::cont(held, signal).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
         for worker in workers {
             send(worker.pid, Signal::SIGKILL);
         }
         // Its end: whoever holds a process is told before its parent is.
         waitpid(held, None).unwrap()
     });
-    // A row's limit, and the time that a coordinator has to look and to kill: 7.5 s.
-    let (status, _, said) = run.end_within(HANG * 2);
+    // A row's limit, and the time that a coordinator has to look and to kill: 7.5 s, by a clock
+    // that is slow on a busy machine.
+    let (status, _, said) = run.end_within(HANG * 4);
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains("has stood still for 7 s"), "{said}");
     assert!(said.contains("the last state"), "{said}");
