@@ -17,7 +17,7 @@ use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildProgress, BuildReport};
 use crate::cache::so_far::State;
 use crate::cache::storage::Left;
-use crate::cache::surveyed::{Surveyed, files_hash, files_hash_of, no_picture};
+use crate::cache::surveyed::{Surveyed, no_picture};
 use crate::cache::writing::Writing;
 use crate::data::index::CachedSamples;
 use crate::data::shard::manifest::CacheManifest;
@@ -132,7 +132,7 @@ impl Build<'_> {
         if let BuildPart::Share { .. } = self.part {
             return Ok(state.into_report(self.began, true));
         }
-        if files_hash(self.index)? != wanted.source.files {
+        if self.files_hash()? != wanted.source.files {
             return Err(self.changed(folder, &missing.shards));
         }
         let finished = self.finish(folder, shards, &mut state, &there, wanted);
@@ -217,18 +217,21 @@ impl Build<'_> {
             places.filter_map(|place| order.sample(place))
         };
         // Of the share alone: other processes look at theirs.
-        let files = files_hash_of(self.index, samples())?;
+        let files = self.files_hash_of(samples())?;
         let mut is_wanted = vec![to_make == self.index.len(); self.index.len() as usize];
         if to_make < self.index.len() {
             samples().for_each(|id| is_wanted[id as usize] = true);
         }
         let wants = |id: u64| is_wanted.get(id as usize).copied().unwrap_or(false);
+        if self.bring(order, &parts, watch)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         let mut reading =
             |read| watch(&self.progress_of(BuildPhase::ReadingHeaders, read, to_make));
         let Some(surveyed) = Surveyed::of(self.index, &limits, &wants, &mut reading)? else {
             return Ok(ControlFlow::Break(()));
         };
-        surveyed.check(self.index, self.options, order, &parts)?;
+        surveyed.check(self, order, &parts)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {
@@ -303,7 +306,7 @@ impl Build<'_> {
         let (written, encoded) = (writing.written, writing.done - missing.done);
         writing.open = None;
         let went = result.map_err(|e| left(need, state, written, encoded).explain(e))?;
-        if files_hash_of(self.index, samples())? != files {
+        if self.files_hash_of(samples())? != files {
             return Err(self.changed(folder, &missing.shards));
         }
         Ok(went)

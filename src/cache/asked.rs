@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use crate::cache::from_store::FromStore;
 use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildProgress};
 use crate::data::index::{Index, ScanReport};
@@ -13,6 +14,7 @@ use crate::data::index::{Index, ScanReport};
 pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
 
 /// Everything that stays the same while a cache is built.
+#[derive(Clone, Copy)]
 pub(super) struct Build<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
@@ -22,6 +24,10 @@ pub(super) struct Build<'a> {
     pub(super) began: Instant,
     /// What reading the source's names found; none where nobody knows.
     pub(super) scan: Option<&'a ScanReport>,
+    /// Which share of how many this is, where one call makes all of them.
+    pub(super) round: Option<(u64, u64)>,
+    /// What gets the source's shards, where it lies in an object store.
+    pub(super) store: Option<&'a FromStore>,
 }
 
 impl Build<'_> {
@@ -35,6 +41,7 @@ impl Build<'_> {
             bytes: 0,
             needed_bytes: 0,
             shards_up: 0,
+            share: self.round,
             scan: self.scan,
         }
     }

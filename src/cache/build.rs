@@ -14,7 +14,7 @@ use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::so_far::State;
 use crate::cache::storage::Left;
-use crate::cache::surveyed::{Surveyed, files_hash, no_picture};
+use crate::cache::surveyed::{Surveyed, no_picture};
 use crate::cache::writing::Writing;
 use crate::data::index::{CachedSamples, Index};
 use crate::data::shard::manifest::{CacheManifest, Hash128, Manifest, SourceEntry, VERSION};
@@ -79,7 +79,7 @@ impl Build<'_> {
             let reason = examples.first().map_or("", |s| &s.reason);
             return Err(no_picture(self.index, reason));
         }
-        if files_hash(self.index)? != wanted.source.files {
+        if self.files_hash()? != wanted.source.files {
             // Nobody knows which of these are of which files.
             let made: Vec<u64> = (first.shard..state.report.shards).collect();
             folder.remove_shards(&made)?;
@@ -122,13 +122,18 @@ impl Build<'_> {
         let order = &Order::new(self.index.len(), self.options.shuffle);
         let BuildOptions { encode, resize, .. } = *self.options;
         let limits = self.options.limits();
+        // All headers are read, whichever shards of the cache are there.
+        let all = 0..order.samples();
+        if self.bring(order, &[all], watch)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         let mut reading = |read| watch(&self.progress(BuildPhase::ReadingHeaders, read));
         let Some(surveyed) = Surveyed::of(self.index, &limits, &|_| true, &mut reading)? else {
             return Ok(ControlFlow::Break(()));
         };
         let to_the_end = first.position..order.samples();
         let parts = vec![to_the_end];
-        surveyed.check(self.index, self.options, order, &parts)?;
+        surveyed.check(self, order, &parts)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {
@@ -264,7 +269,7 @@ impl Build<'_> {
             source: SourceEntry {
                 samples: self.index.len(),
                 index: Hash128(self.index.hash()),
-                files: files_hash(self.index)?,
+                files: self.files_hash()?,
                 lost: self.scan.map(losses),
             },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cache::asked::Build;
-use crate::cache::folder::Folder;
+use crate::cache::from_store::FromStore;
 use crate::cache::into_store::{Target, default_stages};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::{Index, ScanReport};
 use crate::error::{Error, Result};
 use crate::fetch::Address;
+use crate::fetch::client::Making;
 use crate::jobs::kinds::KINDS;
 use crate::loader::Source;
 use crate::pool::coordinator::launch::Launch;
@@ -185,8 +186,13 @@ impl Builder {
             hold_timeout: self.crew.row_limit,
             ..self.crew
         };
-        let crew = crew.launch(KINDS)?;
-        let (index, scan) = self.source.open()?;
+        let ready = crew.clone().launch(KINDS)?;
+        let helper = crew.helper.as_deref();
+        let (index, scan, fetcher) = self.source.open_with(helper, Making::OfWholeSets)?;
+        if fetcher.is_none() {
+            index.check_is_here("a cache is not made of it")?;
+        }
+        let store = fetcher.map(FromStore::new).transpose()?;
         self.options.check_with(&index)?;
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
@@ -199,16 +205,11 @@ impl Builder {
             force: self.force,
             began,
             scan: scan.as_ref(),
+            round: None,
+            store: store.as_ref(),
         };
-        let report = match (target, self.part) {
-            (Some(target), _) => build.run_into(target, crew, watch)?,
-            (None, BuildPart::Share { .. }) => {
-                build.run(&Folder::share(&self.folder)?, crew, watch)?
-            }
-            (None, BuildPart::All | BuildPart::Finish) => {
-                build.run(&Folder::claim(&self.folder)?, crew, watch)?
-            }
-        };
+        let mut report = build.run_in_rounds((&self.folder, target), (&crew, ready), watch)?;
+        report.fetched = store.as_ref().map(FromStore::report);
         Ok(report.with_scan(scan))
     }
 
@@ -240,8 +241,10 @@ impl Builder {
     /// When the cache would lie in the folder that it is made of: its own files
     /// would change the source.
     fn check_apart(&self, folder: &Path) -> Result<()> {
-        let Source::Folder(source, _) = &self.source else {
-            return Ok(());
+        let source = match &self.source {
+            Source::Folder(source, _) => source,
+            Source::Store(source, _) => return self.check_other_address(source),
+            _ => return Ok(()),
         };
         // The cache's folder may not be there yet: the nearest that is decides.
         let nearest = folder.ancestors().find(|p| {
@@ -256,6 +259,32 @@ impl Builder {
                 source.display()
             ))),
             _ => Ok(()),
+        }
+    }
+}
+
+impl Builder {
+    /// # Errors
+    /// When the cache would lie where the shards that it is made of do.
+    fn check_other_address(&self, source: &Address) -> Result<()> {
+        let folder = match Address::is_one(&self.folder) {
+            true => Address::parse(&self.folder)?,
+            false => {
+                let path = std::path::absolute(&self.folder)
+                    .map_err(|e| Error::io_at("find", &self.folder, e))?;
+                // What cannot be an address is none of the source's.
+                match Address::parse(format!("file://{}", path.display())) {
+                    Ok(address) => address,
+                    Err(_) => return Ok(()),
+                }
+            }
+        };
+        match source.folder() == folder.as_str() {
+            true => Err(Error::config(format!(
+                "{} is where the shards of the source lie: name another place",
+                self.folder.display()
+            ))),
+            false => Ok(()),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::pool::crew::Ready;
 const TRIES: usize = 100;
 
 /// Where a cache is built to, and by way of what.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) address: Address,
     /// The folder that the stage is made in.

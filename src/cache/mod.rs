@@ -21,6 +21,7 @@
 //!   what is done when there is no room;
 //! - `into_store`: the same into an object store, by way of a folder; `upload`: what of it is
 //!   there, and what is on its way;
+//! - `from_store`: a source that lies in one; `rounds`: made part by part, where it has no room here;
 //! - `folder`: what is there already; `lock`: whose it is; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
@@ -35,6 +36,7 @@ mod builder;
 mod changes;
 mod faults;
 mod folder;
+mod from_store;
 mod info;
 mod into_store;
 pub(crate) mod layout;
@@ -43,6 +45,7 @@ mod members;
 mod need;
 mod options;
 mod report;
+mod rounds;
 mod shard_file;
 mod so_far;
 mod storage;

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::data::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
 use crate::data::shard::manifest::SourceLosses;
+use crate::fetch::FetchReport;
 
 /// What a build does, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ use crate::data::shard::manifest::SourceLosses;
 pub enum BuildPhase {
     /// Looking at what is in the folder; with `force` every complete shard is read.
     Checking,
+    /// Waiting for shards of the source, which lies in an object store.
+    Fetching,
     /// Reading the header of every sample of the source.
     ReadingHeaders,
     /// Encoding samples and writing shards.
@@ -32,7 +35,7 @@ pub struct BuildProgress<'a> {
     /// Samples of the source; of a share those that it is made of.
     pub samples: u64,
     /// Of these, in each phase: those whose shards were found complete; those whose
-    /// headers were read; those that are written or left out, where those of earlier
+    /// shards came; those whose headers were read; those that are written or left out, where those of earlier
     /// calls count.
     pub done: u64,
     /// Complete shards; this and what follows is 0 before the phase of writing.
@@ -43,6 +46,9 @@ pub struct BuildProgress<'a> {
     pub needed_bytes: u64,
     /// Shards that are in the object store; 0 where a folder is built.
     pub shards_up: u64,
+    /// Where the source lies in an object store and only parts of it have room here: which share
+    /// of the cache is made, from 0, and of how many. All numbers are of that share then.
+    pub share: Option<(u64, u64)>,
     /// What reading the source's names found, in every phase; none where nobody
     /// knows: of a saved index, or a cache.
     pub scan: Option<&'a ScanReport>,
@@ -77,6 +83,8 @@ pub struct BuildReport {
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
     pub seconds: f64,
+    /// What came of the source; none where it does not lie in an object store.
+    pub fetched: Option<FetchReport>,
     /// What went into the object store; none where a folder was built.
     pub sent: Option<SendReport>,
     /// What reading the source's names left out; no part of JSON, which has the

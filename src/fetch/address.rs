@@ -80,6 +80,15 @@ impl Address {
         &self.0
     }
 
+    /// Where its objects lie: of tars that are named, the folder that they are in.
+    pub(crate) fn folder(&self) -> &str {
+        let is_of_names = crate::data::index::Index::names_tars(&self.0);
+        match self.0.rsplit_once('/') {
+            Some((folder, _)) if is_of_names => folder,
+            _ => &self.0,
+        }
+    }
+
     /// The address of an object below it, for people.
     pub(crate) fn of(&self, name: &str) -> String {
         format!("{}/{name}", self.0)

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -273,6 +273,26 @@ impl Fetcher {
             progress(number as u64 + 1, names.len() as u64);
         }
         shards.keep(most)
+    }
+
+    /// The folder that shards come to.
+    pub(super) fn folder(&self) -> &Path {
+        &self.opened.folder
+    }
+
+    /// Bytes of shards that may be in it at a time.
+    pub(super) fn room(&self) -> u64 {
+        self.opened.room
+    }
+
+    pub(super) fn is_of_tars(&self) -> bool {
+        self.opened.tars.is_some()
+    }
+
+    /// Lets the batches go that are held, for those of another order.
+    pub(super) fn let_go(&mut self) {
+        self.held.let_go();
+        self.next = None;
     }
 
     /// Whether shards are removed while the run goes on, so no worker may keep one open.

@@ -60,6 +60,11 @@ impl Held {
         self.batches.is_empty()
     }
 
+    pub(super) fn let_go(&mut self) {
+        self.batches.clear();
+        self.shards.clear();
+    }
+
     /// Whether the run stands where it stood.
     pub(super) fn begins_at(&self, at: Mark) -> bool {
         self.batches.front().is_some_and(|(first, _)| *first == at)
@@ -105,9 +110,9 @@ impl Held {
         Ok(is_held)
     }
 
-    /// Whether these are there, for good.
+    /// Whether these are there, for good. The last first, which comes last.
     fn settle(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
-        for &shard in shards {
+        for &shard in shards.iter().rev() {
             let Some(settled) = self.settled.get_mut(shard as usize) else {
                 continue;
             };
@@ -123,10 +128,10 @@ impl Held {
         Ok(true)
     }
 
-    /// Holds these, all or none.
+    /// Holds these, all or none. The last first, which comes last.
     fn lease(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
         let mut taken = Vec::new();
-        for &shard in shards {
+        for &shard in shards.iter().rev() {
             if self.shards.contains_key(&shard) {
                 continue;
             }

@@ -16,12 +16,13 @@ use crate::data::shard::manifest::Hash128;
 use crate::error::Error;
 use crate::fetch::beat::Right;
 use crate::fetch::board::Needs;
+use crate::fetch::disk::on_disk;
 use crate::fetch::download;
 use crate::fetch::download::{Came, Shard, Wanted};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::lease;
 use crate::fetch::messages::{Counts, Trouble};
-use crate::fetch::room::{on_disk, room_of, too_little};
+use crate::fetch::room::{room_of, too_little};
 use crate::fetch::schedule::{Act, View, Whereabouts};
 use crate::fetch::store::Store;
 

@@ -12,8 +12,8 @@
 //! | what a user says | `address`, `options` | all |
 //! | what both sides say to each other | `messages` | consumer, fetcher, sender |
 //! | tar shards that are no cache: the list of them | `tars` | consumer, fetcher |
-//! | a shard that may not be removed | `lease` | consumer, fetcher |
-//! | has a fetcher and waits for shards; a helper's process; batches that are there | `client`, `handle`, `held` | consumer |
+//! | a shard that may not be removed; what files take of a disk | `lease`, `disk` | consumer, fetcher |
+//! | has a fetcher and waits for shards; the same of shards that are read all at a time; a helper's process; batches that are there | `client`, `bring`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
 //! | one object out of the store | `download` | fetcher, sender |
@@ -32,7 +32,9 @@ mod address;
 mod beat;
 #[cfg(feature = "stores")]
 mod board;
+mod bring;
 pub(crate) mod client;
+mod disk;
 #[cfg(feature = "stores")]
 pub(crate) mod download;
 #[cfg(feature = "stores")]
@@ -65,6 +67,7 @@ mod tars;
 mod uses;
 
 pub use address::Address;
+pub(crate) use bring::ShardRoom;
 pub use client::FetchReport;
 pub use options::FetchOptions;
 

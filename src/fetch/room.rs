@@ -11,20 +11,13 @@ use nix::sys::statvfs::statvfs;
 use crate::error::{needed, room, size};
 use crate::fetch::board;
 use crate::fetch::board::Needs;
+use crate::fetch::disk::{BLOCK, least_room, on_disk};
 use crate::fetch::folder::Folder;
 use crate::fetch::messages::Trouble;
-
-/// What a file takes of a disk at least: whole blocks.
-const BLOCK: u64 = 4096;
 
 /// Small files of a folder, a block each: `leader.lock`, `boot`, the mark of a folder that was
 /// made here, and why a leader gave up.
 const SMALL_FILES: u64 = 4;
-
-/// What a file of so many bytes takes of the disk.
-pub(super) fn on_disk(bytes: u64) -> u64 {
-    bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
-}
 
 /// What the folder of so many shards takes beside them, with one rank.
 pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
@@ -146,13 +139,6 @@ pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u
         ),
     )
     .of_option("fetch_limit")
-}
-
-/// The least room for ranks whose batches use `most` bytes at a time: the shard that comes
-/// beside them, and a quarter for what ranks hold ahead.
-pub(super) fn least_room(most: u64, largest: u64) -> u64 {
-    let sum = most.saturating_add(largest);
-    sum.saturating_add(sum.div_ceil(3))
 }
 
 #[cfg(test)]

@@ -13,14 +13,13 @@ use crate::fetch::beat;
 use crate::fetch::beat::Watch;
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
+use crate::fetch::disk::{least_room, on_disk};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
 use crate::fetch::messages::{Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST};
-use crate::fetch::room::{
-    beside_shards, least_room, on_disk, room_for_shards, room_of, too_little,
-};
+use crate::fetch::room::{beside_shards, room_for_shards, room_of, too_little};
 use crate::fetch::set::Set;
 use crate::fetch::uses::Uses;
 use crate::plan::{Plan, PlanOptions, SamplerTable};

@@ -15,13 +15,14 @@ use crate::data::shard::expand;
 use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::Error;
 use crate::fetch::address::Address;
+use crate::fetch::disk::on_disk;
 use crate::fetch::download;
 use crate::fetch::download::{Check, Shard, state_of};
 use crate::fetch::folder::Folder;
 use crate::fetch::messages::{Tars, Trouble};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::Patience;
-use crate::fetch::room::{INDEX_OF_LIMIT, on_disk};
+use crate::fetch::room::INDEX_OF_LIMIT;
 use crate::fetch::store::Store;
 use crate::fetch::tars::{FOLDER_BEGIN, LIST, Tar, TarList};
 

@@ -108,7 +108,7 @@ impl Source {
 
     /// The same, with what gets the shards, where they lie elsewhere. `helper`: the executable
     /// that it is started from, where it is named.
-    pub(super) fn open_with(
+    pub(crate) fn open_with(
         self,
         helper: Option<&Path>,
         making: Making<'_>,

@@ -6,6 +6,7 @@ mod common;
 
 mod boxes;
 mod cache;
+mod from_stores;
 mod parquet;
 mod sent;
 mod shards;

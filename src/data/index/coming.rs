@@ -201,10 +201,24 @@ pub(crate) fn open_kept(
 /// # Errors
 /// When the system gives no memory.
 pub(crate) fn one_for_each(folder: &Path, names: &[String]) -> Result<Index> {
+    one_for_some(folder, names, &|_| true)
+}
+
+/// The same, with samples of those shards alone that are wanted.
+///
+/// # Errors
+/// When the system gives no memory.
+pub(crate) fn one_for_some(
+    folder: &Path,
+    names: &[String],
+    is_wanted: &dyn Fn(u64) -> bool,
+) -> Result<Index> {
     let mut content = Content::default();
-    for name in names {
+    for (number, name) in (0..).zip(names) {
         content.begin_shard(name.as_bytes());
-        content.push_part(name.as_bytes(), 0, 1);
+        if is_wanted(number) {
+            content.push_part(name.as_bytes(), 0, 1);
+        }
     }
     Index::seal(folder, content)
 }

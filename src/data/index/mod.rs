@@ -71,7 +71,7 @@ pub use class_counts::ClassCount;
 pub use classes::Classes;
 #[cfg(feature = "stores")]
 pub(crate) use coming::kept_hashes;
-pub(crate) use coming::{ComingShards, one_for_each, open_kept};
+pub(crate) use coming::{ComingShards, one_for_each, one_for_some, open_kept};
 pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::lossy;
 pub use label::Label;

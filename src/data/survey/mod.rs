@@ -210,10 +210,12 @@ pub(crate) fn each_header(
     with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
     progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Sizes> {
+    scan::check_all_are_here(index)?;
     each_header_of(index, limits, upright, with, progress, &|_| true)
 }
 
-/// As [`each_header`], of the samples that are `wanted`. Others have no size.
+/// As [`each_header`], of the samples that are `wanted`. Others have no size. Of shards out of an
+/// object store those of such samples are here.
 pub(crate) fn each_header_of(
     index: &Index,
     limits: &Limits,

@@ -75,11 +75,22 @@ pub(crate) fn headers(
     max_faults: usize,
     seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
 ) -> Result<(Sizes, Findings)> {
+    check_all_are_here(index)?;
     headers_of(index, limits, upright, max_faults, seen, &|_| true)
 }
 
+/// # Errors
+/// An index whose shards come with the run.
+pub(crate) fn check_all_are_here(index: &Index) -> Result<()> {
+    index.check_is_here(
+        "the header of every sample is read, for which all of them would be fetched (a run does \
+         without where rows have a fixed size, the order does not go by size, and no memory_limit \
+         is given)",
+    )
+}
+
 /// As [`headers`], of the samples that are `wanted`. No other is opened: it has no size, and is
-/// no finding.
+/// no finding. Of shards out of an object store those of such samples are here.
 pub(crate) fn headers_of(
     index: &Index,
     limits: &Limits,
@@ -88,11 +99,6 @@ pub(crate) fn headers_of(
     seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
     wanted: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Sizes, Findings)> {
-    index.check_is_here(
-        "the header of every sample is read, for which all of them would be fetched (a run does \
-         without where rows have a fixed size, the order does not go by size, and no memory_limit \
-         is given)",
-    )?;
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
     let mut sizes = Vec::new();

@@ -221,7 +221,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
     let builder = args.builder()?;
     let mut told = Told::new(!args.json, args.progress);
-    let (mut begun, mut announced, mut failed) = (false, false, None);
+    let (mut begun, mut announced, mut failed) = (false, None, None);
     let built = builder.build_watched(&mut |progress| {
         if !begun {
             begun = true;
@@ -230,8 +230,8 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
             print_skipped(progress.scan);
             print_fields(progress.scan);
         }
-        if !announced && progress.phase == BuildPhase::Writing {
-            announced = true;
+        if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
+            announced = Some(progress.share);
             if args.progress == Form::Text {
                 told.beside(|| announce(&args, progress));
             }
@@ -259,7 +259,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;
     } else {
-        match report.complete || announced {
+        match report.complete || announced.is_some() {
             true => print(folder, &report, args.part())?,
             // What stands there was not all looked at.
             false => output::line(&format!(
@@ -298,8 +298,9 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
         _ => "",
     };
     output::complain(&format!(
-        "{}: {about}{} will be written, for {} of {} samples",
+        "{}: {}{about}{} will be written, for {} of {} samples",
         args.dst.display(),
+        told::part(progress),
         error::needed(progress.needed_bytes),
         progress.samples - progress.done,
         progress.samples
@@ -330,6 +331,18 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         made as f64 / report.seconds.max(1e-9),
         report.kept_samples
     ))?;
+    if let Some(fetched) = &report.fetched {
+        let died = match fetched.deaths {
+            0 => String::new(),
+            n => format!("; {n} fetchers died and were replaced"),
+        };
+        output::line(&format!(
+            "fetched    {} in {} shards, {} requests made again{died}",
+            error::size(fetched.bytes),
+            fetched.shards,
+            fetched.retries
+        ))?;
+    }
     if let Some(sent) = &report.sent {
         let died = match sent.deaths {
             0 => String::new(),

@@ -75,6 +75,7 @@ impl Told {
             _ => None,
         };
         let words = pace.words(progress.done, progress.samples, written, now);
+        let words = format!("{}{words}", part(progress));
         let (pace, is_due) = pace.is_due(now);
         self.pace = Some(pace);
         if is_due && self.bar.is_hidden() {
@@ -93,6 +94,7 @@ impl Told {
         let object = json!({ "progress": {
             "phase": match progress.phase {
                 BuildPhase::Checking => "checking",
+                BuildPhase::Fetching => "fetching",
                 BuildPhase::ReadingHeaders => "reading headers",
                 BuildPhase::Sending => "sending",
                 _ => "writing",
@@ -103,6 +105,7 @@ impl Told {
             "needed_bytes": progress.needed_bytes,
             "shards": progress.shards,
             "shards_up": progress.shards_up,
+            "share": progress.share,
         }});
         output::complain(&object.to_string());
     }
@@ -176,9 +179,17 @@ impl Pace {
     }
 }
 
+/// Which part of the cache is made, where it is made in parts.
+pub fn part(progress: &BuildProgress<'_>) -> String {
+    progress.share.map_or_else(String::new, |(number, of)| {
+        format!("part {} of {of}: ", number + 1)
+    })
+}
+
 fn what(phase: BuildPhase) -> &'static str {
     match phase {
         BuildPhase::Checking => "checking what is there: ",
+        BuildPhase::Fetching => "fetching shards: ",
         BuildPhase::ReadingHeaders => "reading headers: ",
         BuildPhase::Sending => "waiting for the store: ",
         _ => "",

@@ -1,0 +1,121 @@
+//! Shards that are read all at a time, as a cache is made of them: they come, and stay until the
+//! fetcher ends.
+//!
+//! In the consumer. To the fetcher they are one batch of a run that has no other.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::data::index::{Index, one_for_some};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::error::{Error, Result};
+use crate::fetch::client::Fetcher;
+use crate::fetch::disk::{least_room, on_disk};
+use crate::fetch::tars::TarList;
+use crate::plan::{Mark, Plan, PlanOptions, Sampler};
+
+/// Between two words on how many are there.
+const TELL: Duration = Duration::from_millis(200);
+
+/// The room of a folder, and what its shards take of it.
+#[derive(Debug)]
+pub(crate) struct ShardRoom {
+    /// Bytes of shards that may be there at a time.
+    pub(crate) room: u64,
+    /// Of each shard, as the disk counts them.
+    bytes: Vec<u64>,
+}
+
+impl ShardRoom {
+    /// Bytes of these shards.
+    pub(crate) fn bytes_of(&self, shards: &[u64]) -> u64 {
+        let bytes = shards.iter().filter_map(|n| self.bytes.get(*n as usize));
+        bytes.fold(0, |sum: u64, n| sum.saturating_add(*n))
+    }
+
+    /// Bytes that the room lacks for these shards at a time; 0 where they fit.
+    pub(crate) fn lacks(&self, shards: &[u64]) -> u64 {
+        let all = self.bytes.iter().fold(0u64, |n, b| n.saturating_add(*b));
+        if self.room >= all {
+            return 0;
+        }
+        let largest = self.bytes.iter().copied().max().unwrap_or(0);
+        least_room(self.bytes_of(shards), largest).saturating_sub(self.room)
+    }
+}
+
+impl Fetcher {
+    /// By what a data set that changed is noticed: what the store says of its shards, whenever
+    /// they come here.
+    pub(crate) fn state(&self) -> Hash128 {
+        let name = self.folder().file_name().unwrap_or_default();
+        Hash128::of(name.as_encoded_bytes())
+    }
+
+    /// # Errors
+    /// Manifest or list that cannot be read any more.
+    pub(crate) fn shard_room(&self) -> Result<ShardRoom> {
+        let bytes = match self.is_of_tars() {
+            true => {
+                let shards = TarList::read(self.folder())?.shards;
+                shards.iter().map(|shard| on_disk(shard.bytes)).collect()
+            }
+            false => {
+                let (manifest, _) = CacheManifest::read(&self.folder().join(CACHE_MANIFEST))?;
+                let shards = manifest.shards.iter();
+                shards.map(|shard| on_disk(shard.bytes)).collect()
+            }
+        };
+        Ok(ShardRoom {
+            room: self.room(),
+            bytes,
+        })
+    }
+
+    /// Has these shards of `index` come, in growing order, in place of those before. `came` is
+    /// told now and then which are there now and were not before; `Break` ends it.
+    ///
+    /// # Errors
+    /// A shard that cannot be had; more than fit.
+    pub(crate) fn bring(
+        &mut self,
+        index: &Index,
+        shards: &[u64],
+        came: &mut dyn FnMut(&[u64]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        self.let_go();
+        if shards.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let name = |number| {
+            let path = index.shard_path(number);
+            path.file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        };
+        let names: Vec<String> = (0..index.shards()).map(name).collect();
+        let is_wanted = |number| shards.binary_search(&number).is_ok();
+        let one_each = one_for_some(self.folder(), &names, &is_wanted)?;
+        let batch = u32::try_from(shards.len())
+            .map_err(|_| Error::config(format!("{} shards are too many", shards.len())))?;
+        let order = PlanOptions {
+            batch,
+            sampler: Sampler::Sequential,
+            ..PlanOptions::default()
+        };
+        let (plan, at) = (Plan::new(one_each.len(), order)?, Mark::new(0, 0));
+        self.plan(&one_each, &plan, at, Some(1))?;
+        let mut away = shards.to_vec();
+        loop {
+            let all = self.ready(&one_each, &plan, at, 1, TELL)?.is_some();
+            let is_there = |number: &u64| all || index.shard_path(*number).exists();
+            let (now, later) = away.into_iter().partition::<Vec<_>, _>(is_there);
+            away = later;
+            if came(&now).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if all {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! Caches that are made of data sets in object stores: the bytes are those of a build from the
+//! same shards on this machine, however little room there is, whoever makes which share, and
+//! whenever the shards came.
+//!
+//! The store is a folder here (`file://`).
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use featherload::cache::{
+    BuildOptions, BuildPart, BuildPhase, BuildReport, Builder, CacheResize, Encoding,
+};
+use featherload::fetch::{Address, FetchOptions, FetchReport};
+use featherload::index::{ShardLabels, ShardOptions};
+use featherload::{Index, Source};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::cache::scene::{Files, assert_same, build, files};
+use crate::common::command::{command, featherload, object, refusal, stderr};
+use crate::common::processes::{send, wait_for};
+use crate::common::{FEATHERLOAD, data};
+use crate::shards::scene::shards_of;
+
+/// Samples of a shard of the source, and its shards.
+const EACH: u64 = 6;
+const SHARDS: u64 = 20;
+
+struct Scene {
+    dir: tempfile::TempDir,
+    /// The source, which is the store too.
+    src: PathBuf,
+}
+
+/// A cache as the source.
+fn cache() -> Scene {
+    let (src, dir) = (data(8, 15), tempfile::tempdir().unwrap());
+    let cache = dir.path().join("src");
+    let options = BuildOptions {
+        encode: Encoding::Jpeg { quality: 90 },
+        shard_samples: Some(EACH),
+        ..BuildOptions::default()
+    };
+    assert_eq!(build(src.path(), &cache, options).shards, SHARDS);
+    Scene { src: cache, dir }
+}
+
+/// Tars that are no cache.
+fn tars() -> Scene {
+    let (src, dir) = (data(8, 15), tempfile::tempdir().unwrap());
+    let tars = dir.path().join("src");
+    fs::create_dir(&tars).unwrap();
+    assert_eq!(shards_of(src.path(), &tars, EACH).len() as u64, SHARDS);
+    Scene { src: tars, dir }
+}
+
+/// Such shards stand alone.
+fn apart() -> BuildOptions {
+    BuildOptions {
+        encode: Encoding::Raw,
+        resize: Some(CacheResize::Shorter(16)),
+        shard_samples: Some(10),
+        ..BuildOptions::default()
+    }
+}
+
+/// These depend on those before them.
+fn in_turn() -> BuildOptions {
+    BuildOptions {
+        shard_samples: None,
+        shard_size: Some(50_000),
+        shuffle: Some(3),
+        ..apart()
+    }
+}
+
+fn labels() -> ShardOptions {
+    ShardOptions {
+        labels: ShardLabels::Field("cls".into()),
+        ..ShardOptions::default()
+    }
+}
+
+impl Scene {
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn address(&self) -> String {
+        format!("file://{}", self.src.display())
+    }
+
+    fn source(&self, limit: Option<u64>) -> Source {
+        let mut options = FetchOptions::default();
+        options.dir = Some(self.at("fetched"));
+        options.limit = limit;
+        if !Index::is_cache(&self.src) {
+            options.shards = labels();
+        }
+        Source::Store(Address::parse(self.address()).unwrap(), options)
+    }
+
+    fn here(&self) -> Source {
+        match Index::is_cache(&self.src) {
+            true => Source::Cache(self.src.clone()),
+            false => {
+                let shards = Index::expand_shards(&[self.src.join("part-*.tar")]).unwrap();
+                Source::Shards(shards, labels())
+            }
+        }
+    }
+
+    fn builder(&self, limit: Option<u64>, dst: &Path, options: BuildOptions) -> Builder {
+        Builder::new(self.source(limit), dst, options)
+            .helper(FEATHERLOAD)
+            .workers(1)
+    }
+
+    /// The same build of the shards here.
+    fn want(&self, options: BuildOptions) -> Files {
+        let dst = self.at("want");
+        let builder = Builder::new(self.here(), &dst, options).helper(FEATHERLOAD);
+        assert!(builder.workers(1).build().unwrap().complete);
+        built(&dst)
+    }
+
+    /// Room for so many shards of the largest, and for what lies beside them.
+    fn room_for(&self, shards: u64) -> u64 {
+        let all = files(&self.src);
+        let tars = all.iter().filter(|(name, _)| name.ends_with(".tar"));
+        let largest = tars.map(|(_, bytes)| on_disk(bytes.len() as u64)).max();
+        let small = ["manifest.json", "index.fli"].map(|name| all.get(name).map_or(0, Vec::len));
+        let small: u64 = small.iter().map(|n| on_disk(*n as u64)).sum();
+        // A list, a kept index, a board and small files.
+        largest.unwrap() * shards + small + 16 * 4096
+    }
+
+    /// The folder of the fetched shards.
+    fn fetched(&self) -> PathBuf {
+        let mut entries = fs::read_dir(self.at("fetched")).unwrap();
+        entries.next().unwrap().unwrap().path()
+    }
+
+    /// How many source shards lie there.
+    fn tars_there(&self) -> u64 {
+        let names = files(&self.fetched()).into_keys();
+        names.filter(|name| name.ends_with(".tar")).count() as u64
+    }
+}
+
+fn on_disk(bytes: u64) -> u64 {
+    bytes.div_ceil(4096) * 4096
+}
+
+/// What the folder takes of the disk now.
+fn taken(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.filter_map(|entry| entry.metadata().ok());
+    files.map(|file| file.blocks() * 512).sum()
+}
+
+/// The files of a cache; of the manifest all but what it says of the source's files, which lie
+/// elsewhere.
+fn built(folder: &Path) -> Files {
+    let mut all = files(folder);
+    let manifest = all.remove("manifest.json").unwrap();
+    let mut manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["complete"], true);
+    manifest["checksum"] = Value::Null;
+    manifest["source"]["files"] = Value::Null;
+    all.insert("manifest.json".into(), manifest.to_string().into_bytes());
+    all.remove(".featherload.lock");
+    all
+}
+
+fn came(report: &BuildReport) -> FetchReport {
+    report.fetched.unwrap()
+}
+
+fn refused(builder: Builder) -> String {
+    let e = builder.build().expect_err("no refusal");
+    assert!(e.is_usage(), "{e}");
+    e.to_string()
+}
+
+#[test]
+fn the_bytes_are_those_of_a_build_from_here() {
+    for (scene, options) in [
+        (cache(), apart()),
+        (cache(), in_turn()),
+        (tars(), apart()),
+        (tars(), in_turn()),
+    ] {
+        let want = scene.want(options);
+        for workers in [2, 0] {
+            let dst = scene.at("got");
+            let builder = scene.builder(None, &dst, options).workers(workers);
+            let mut phases = Vec::new();
+            let report = builder.build_watched(&mut |progress| {
+                assert!(progress.done <= progress.samples, "{progress:?}");
+                assert_eq!(progress.share, None);
+                if phases.last() != Some(&progress.phase) {
+                    phases.push(progress.phase);
+                }
+                ControlFlow::Continue(())
+            });
+            let report = report.unwrap();
+            assert_same(&built(&dst), &want, "of a store");
+            assert_eq!(phases[..3], {
+                use BuildPhase::{Checking, Fetching, ReadingHeaders};
+                [Checking, Fetching, ReadingHeaders]
+            });
+            assert_eq!(came(&report).removed, 0);
+            assert_eq!(scene.tars_there(), SHARDS);
+            // Once more nothing is done, and no shard is needed.
+            let tars = scene.fetched().join("shard-000000.tar");
+            let _ = fs::remove_file(tars);
+            let again = scene.builder(None, &dst, options).build().unwrap();
+            assert_eq!(again.kept_samples, report.samples);
+            assert_eq!(again.source_bytes, 0);
+            fs::remove_dir_all(&dst).unwrap();
+            fs::remove_dir_all(scene.at("fetched")).unwrap();
+        }
+    }
+}
+
+/// With room for a few shards the shares are made one after the other; each shard comes once.
+#[test]
+fn a_source_without_room_is_read_part_by_part() {
+    let scene = cache();
+    let options = apart();
+    let want = scene.want(options);
+    let limit = scene.room_for(9);
+    for into_store in [false, true] {
+        let dst = match into_store {
+            true => PathBuf::from(format!("file://{}", scene.at("got").display())),
+            false => scene.at("got"),
+        };
+        let mut builder = scene.builder(Some(limit), &dst, options);
+        if into_store {
+            builder = builder.stage_dir(scene.at("stages"));
+        }
+        let (mut shares, mut most) = (Vec::new(), 0);
+        let report = builder.build_watched(&mut |progress| {
+            most = most.max(taken(&scene.fetched()));
+            if shares.last() != Some(&progress.share) {
+                shares.push(progress.share);
+            }
+            ControlFlow::Continue(())
+        });
+        let report = report.unwrap();
+        assert_same(&built(&scene.at("got")), &want, "part by part");
+        assert!(most <= limit, "{most} of {limit}");
+        let of = shares[0].unwrap().1;
+        assert!(of > 1, "{shares:?}");
+        // The last is the end of the cache.
+        let due: Vec<_> = (0..of).map(|k| Some((k, of))).chain([None]).collect();
+        assert_eq!(shares, due);
+        let fetched = came(&report);
+        assert!(fetched.removed > 0, "{fetched:?}");
+        // One that two shares need may come twice.
+        assert!(fetched.shards < SHARDS + of, "{fetched:?}");
+        assert_eq!((report.samples, report.kept_samples), (120, 0));
+        assert_eq!(report.shards, 12);
+        if into_store {
+            let sent = report.sent.unwrap();
+            assert_eq!(sent.shards_up, 12);
+            assert_eq!(fs::read_dir(scene.at("stages")).unwrap().count(), 0);
+        }
+        // Broken off within a share, it goes on; the folder of shards may be gone by then.
+        fs::remove_dir_all(scene.at("got")).unwrap();
+        fs::remove_dir_all(scene.at("fetched")).unwrap();
+        let build = |until: u64| {
+            let mut builder = scene.builder(Some(limit), &dst, options);
+            if into_store {
+                builder = builder.stage_dir(scene.at("stages"));
+            }
+            let report = builder.build_watched(&mut |progress| {
+                let is_there = progress.share.is_some_and(|(share, _)| share == until);
+                match is_there && progress.phase == BuildPhase::Writing && progress.shards > 0 {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            });
+            report.unwrap()
+        };
+        let ended = build(1);
+        assert!(!ended.complete && ended.samples >= 20, "{ended:?}");
+        fs::remove_dir_all(scene.at("fetched")).unwrap();
+        let ended = build(u64::MAX);
+        assert!(ended.complete && ended.kept_samples > 0, "{ended:?}");
+        assert_same(&built(&scene.at("got")), &want, "goes on");
+        fs::remove_dir_all(scene.at("got")).unwrap();
+        fs::remove_dir_all(scene.at("fetched")).unwrap();
+    }
+}
+
+/// As on machines that see the store alone: each has a folder of its own.
+#[test]
+fn a_share_gets_its_own_shards_alone() {
+    let scene = tars();
+    let want = scene.want(apart());
+    let dst = scene.at("got");
+    for number in 0..4 {
+        let part = BuildPart::Share { number, of: 4 };
+        // A machine without the index makes it of all shards; here it is there.
+        let builder = scene.builder(None, &dst, apart()).part(part);
+        let report = builder.build().unwrap();
+        assert_eq!(report.samples, 30);
+        if number > 0 {
+            assert_eq!(came(&report).shards, 5);
+        }
+        for (name, _) in files(&scene.fetched()) {
+            if name.ends_with(".tar") {
+                fs::remove_file(scene.fetched().join(name)).unwrap();
+            }
+        }
+    }
+    let end = scene.builder(None, &dst, apart()).part(BuildPart::Finish);
+    let report = end.build().unwrap();
+    assert_eq!((report.samples, came(&report).shards), (120, 0));
+    assert_same(&built(&dst), &want, "by shares");
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_with_what_to_do() {
+    let scene = cache();
+    let dst = scene.at("got");
+    let few = Some(scene.room_for(6));
+    let said = refused(scene.builder(few, &dst, in_turn()));
+    for part in [
+        "fetch_limit",
+        "20 shards of the source",
+        "are read at a time: give at least",
+        "A shuffled cache is made of all of them",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let said = refused(scene.builder(
+        few,
+        &dst,
+        BuildOptions {
+            shuffle: None,
+            ..in_turn()
+        },
+    ));
+    assert!(said.contains("Or give `shard_samples`"), "{said}");
+    let many = BuildOptions {
+        shard_samples: Some(100),
+        ..apart()
+    };
+    let said = refused(scene.builder(few, &dst, many));
+    assert!(said.contains("Or make smaller shards"), "{said}");
+    let said = refused(scene.builder(few, &dst, apart()).force(true));
+    assert!(said.contains("`force` makes all shards again"), "{said}");
+    assert!(!dst.exists() || files(&dst).keys().all(|name| name.starts_with('.')));
+    // Where the source lies, whatever it is called.
+    for place in [scene.src.clone(), PathBuf::from(scene.address() + "/")] {
+        let said = refused(scene.builder(None, &place, apart()));
+        assert!(
+            said.contains("is where the shards of the source lie"),
+            "{said}"
+        );
+    }
+
+    // The limit of what it said is enough.
+    let least = (0..).map(|n| scene.room_for(n)).find(|&limit| {
+        let builder = scene.builder(Some(limit), &dst, in_turn());
+        builder.build().is_ok()
+    });
+    assert!(least.unwrap() <= scene.room_for(30));
+
+    let scene = tars();
+    let limit = Some(scene.room_for(9));
+    let said = refused(scene.builder(limit, &dst, apart()));
+    assert!(said.contains("run `featherload index"), "{said}");
+}
+
+#[test]
+fn a_source_that_is_another_one_by_now_is_refused() {
+    for scene in [cache(), tars()] {
+        let dst = scene.at("got");
+        let builder = scene.builder(None, &dst, apart());
+        let part = BuildPart::Share { number: 0, of: 2 };
+        builder.part(part).build().unwrap();
+        let first = files(&scene.src).into_keys().find(|n| n.ends_with(".tar"));
+        let path = scene.src.join(first.unwrap());
+        match Index::is_cache(&scene.src) {
+            // Built again of other pictures.
+            true => {
+                let options = BuildOptions {
+                    encode: Encoding::Jpeg { quality: 80 },
+                    shard_samples: Some(EACH),
+                    ..BuildOptions::default()
+                };
+                fs::remove_dir_all(&scene.src).unwrap();
+                build(data(8, 15).path(), &scene.src, options);
+            }
+            false => {
+                let bytes = fs::read(&path).unwrap();
+                fs::remove_file(&path).unwrap();
+                fs::write(&path, bytes).unwrap();
+            }
+        }
+        let said = refused(scene.builder(None, &dst, apart()));
+        assert!(said.contains("of the source have changed"), "{said}");
+    }
+}
+
+/// The command: what it says; Ctrl-C while shards come, SIGKILL while they are made.
+#[test]
+fn the_command_tells_what_came_and_goes_on() {
+    let scene = cache();
+    let want = scene.want(apart());
+    let (dst, fetched) = (scene.at("got"), scene.at("fetched"));
+    let address = scene.address();
+    let limit = format!("{}K", scene.room_for(9) / 1024);
+    let args = [
+        "cache",
+        "build",
+        &address,
+        dst.to_str().unwrap(),
+        "--fetch-dir",
+        fetched.to_str().unwrap(),
+        "--fetch-limit",
+        &limit,
+        "--encode",
+        "raw",
+        "--resize",
+        "shorter:16",
+        "--shard-samples",
+        "10",
+        "--workers",
+        "1",
+    ];
+    for (kill, signal) in (1..6).zip([Signal::SIGKILL, Signal::SIGINT].into_iter().cycle()) {
+        let mut child = command(&args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let there = || {
+            let names = fs::read_dir(&dst).into_iter().flatten().flatten();
+            let tars = names.filter(|e| e.path().extension().is_some_and(|end| end == "tar"));
+            (tars.count() >= kill).then_some(())
+        };
+        wait_for(Duration::from_secs(20), || {
+            there().or_else(|| child.try_wait().unwrap().map(|_| ()))
+        });
+        send(child.id() as i32, signal);
+        child.wait().unwrap();
+    }
+    let out = featherload(&args);
+    assert!(out.status.success(), "{}", stderr(&out));
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(said.contains("120 samples in 12 shards"), "{said}");
+    assert!(said.contains("fetched    "), "{said}");
+    assert_same(&built(&dst), &want, "after kills");
+    let said = refusal(&featherload(&[&args[..], &["--index-dir", "x"]].concat()));
+    assert!(said.contains("--index-dir"), "{said}");
+    let report = object(&featherload(&[&args[..], &["--json"]].concat()));
+    assert_eq!(report["report"]["kept_samples"], 120);
+    assert_eq!(report["report"]["fetched"]["shards"], 0);
+}
