@@ -22,7 +22,7 @@ use crate::fetch::handle::{Process, Start, unexpected};
 use crate::fetch::held::Held;
 use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, to_bytes};
 use crate::fetch::options::FetchOptions;
-use crate::fetch::tars::TarList;
+use crate::fetch::tars::{TarList, shared_index};
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 use crate::sys::clock::RunningClock;
 use crate::sys::socket;
@@ -293,6 +293,27 @@ impl Fetcher {
     pub(super) fn let_go(&mut self) {
         self.held.let_go();
         self.next = None;
+    }
+
+    /// Of tar shards that are no cache: the file that their index is kept in, the address that it
+    /// is shared at, and its name there.
+    ///
+    /// # Errors
+    /// A list that cannot be read any more.
+    pub(crate) fn kept_index(&self) -> Result<Option<(PathBuf, Address, String)>> {
+        if !self.is_of_tars() {
+            return Ok(None);
+        }
+        let (folder, index) = (
+            self.folder(),
+            ComingShards::file_name(&self.start.options.shards),
+        );
+        let base = TarList::read(folder)?.base().clone();
+        Ok(Some((
+            folder.join(&index),
+            base,
+            shared_index(folder, &index),
+        )))
     }
 
     /// Whether shards are removed while the run goes on, so no worker may keep one open.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta};
+use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
@@ -101,6 +101,29 @@ pub(crate) async fn small_if_there(
             }
         };
         patience.after(failure).await?;
+    }
+}
+
+/// The same of an object that nobody promised: one that may not be read is as good as none.
+///
+/// # Errors
+/// A store that does not answer.
+pub(super) async fn small_if_offered(
+    store: &Store,
+    name: &str,
+    patience: Duration,
+) -> Result<Option<Vec<u8>>, Trouble> {
+    let mut asked = Patience::new(store.address().of(name), patience);
+    loop {
+        match store.objects.head(&store.path(name)).await {
+            Ok(_) => return small_if_there(store, name, patience).await,
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            // Who may not list is told that an object that is not there is forbidden.
+            Err(e) => match store.failure(name, &e) {
+                Failure::Lasting(_) => return Ok(None),
+                passing @ Failure::Passing(_) => asked.after(passing).await?,
+            },
+        }
     }
 }
 

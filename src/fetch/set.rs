@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStoreExt};
 
-use crate::data::index::{ComingShards, Index, kept_hashes};
+use crate::data::index::{ComingShards, Index, is_kept_index, kept_hashes};
 use crate::data::shard::expand;
 use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::Error;
@@ -24,7 +24,7 @@ use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::Patience;
 use crate::fetch::room::INDEX_OF_LIMIT;
 use crate::fetch::store::Store;
-use crate::fetch::tars::{FOLDER_BEGIN, LIST, Tar, TarList};
+use crate::fetch::tars::{FOLDER_BEGIN, LIST, Tar, TarList, shared_index};
 
 /// Questions for objects at a time.
 const HEADS: usize = 32;
@@ -63,14 +63,14 @@ impl Set {
     ) -> Result<Self, Trouble> {
         if Index::names_tars(address.as_str()) {
             let (store, list) = named(address, patience).await?;
-            return Self::of_tars(store, list, options, index);
+            return Self::of_tars(store, list, options, index, patience).await;
         }
         let store = Store::open(address)?;
         if let Some(text) = download::small_if_there(&store, CACHE_MANIFEST, patience).await? {
             return Self::of_cache(store, text, options, patience).await;
         }
         let list = below(&store, patience).await?;
-        Self::of_tars(store, list, options, index)
+        Self::of_tars(store, list, options, index, patience).await
     }
 
     async fn of_cache(
@@ -137,11 +137,12 @@ impl Set {
         })
     }
 
-    fn of_tars(
+    async fn of_tars(
         store: Store,
         list: TarList,
         options: &FetchOptions,
         index: &str,
+        patience: Duration,
     ) -> Result<Self, Trouble> {
         let address = store.address();
         let text = serde_json::to_vec_pretty(&list)
@@ -149,12 +150,24 @@ impl Set {
         let name = format!("{FOLDER_BEGIN}{}", Hash128::of(&text));
         let folder = folder(address, options, &name)?;
         put_once(&folder, LIST, &text).map_err(|e| local(address, e))?;
-        let hashes = kept_hashes(&folder.file(index));
-        let hashes = hashes.filter(|hashes| hashes.len() == list.shards.len());
-        let index_to_come = match hashes {
-            Some(_) => 0,
-            None => room_for_index(list.bytes(), options.limit),
+        let kept = || {
+            let hashes = kept_hashes(&folder.file(index));
+            hashes.filter(|hashes| hashes.len() == list.shards.len())
         };
+        let (mut hashes, mut index_to_come) = (kept(), 0);
+        if hashes.is_none() {
+            index_to_come = room_for_index(list.bytes(), options.limit);
+            let name = shared_index(folder.path(), index);
+            let shared = download::small_if_offered(&store, &name, patience).await?;
+            let is_whole = |bytes: &Vec<u8>| {
+                let fits = options.limit.is_none() || bytes.len() as u64 <= index_to_come;
+                fits && is_kept_index(bytes, list.shards.len())
+            };
+            if let Some(bytes) = shared.filter(is_whole) {
+                folder.put(index, &bytes).map_err(|e| local(address, e))?;
+                (hashes, index_to_come) = (kept(), 0);
+            }
+        }
         let tars = Tars {
             is_indexed: hashes.is_some(),
             most_of_index: options.limit.map(|_| index_to_come),

@@ -19,6 +19,13 @@ pub(super) const LIST: &str = "list.json";
 /// How the folders of such sets begin.
 pub(super) const FOLDER_BEGIN: &str = "tars-";
 
+/// What the object is called, beside the shards, that other machines take the index out of: by
+/// the names of the set's folder and of the index there. So it is of these shards, as they are.
+pub(super) fn shared_index(folder: &Path, index: &str) -> String {
+    let folder = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("featherload-{folder}-{index}")
+}
+
 /// The longest name of a file here: `.part` comes behind it.
 const LONGEST_NAME: usize = 240;
 
@@ -92,6 +99,11 @@ impl TarList {
     pub(super) fn address(&self, number: usize) -> String {
         let object = self.shards.get(number).map_or("", |tar| &tar.object);
         self.base.of(object)
+    }
+
+    /// The address that all of them lie under.
+    pub(super) fn base(&self) -> &Address {
+        &self.base
     }
 
     pub(super) fn bytes(&self) -> u64 {

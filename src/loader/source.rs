@@ -9,6 +9,7 @@ use crate::data::index::{
 use crate::error::{Error, Result};
 use crate::fetch::client::{Fetcher, Making};
 use crate::fetch::{Address, FetchOptions};
+use crate::send::sender;
 
 /// A data set, not read yet.
 #[derive(Debug)]
@@ -103,6 +104,29 @@ impl Source {
     /// When the data set cannot be read, or is empty.
     pub fn index(self, progress: &dyn Fn(u64, u64)) -> Result<(Index, Option<ScanReport>)> {
         let (index, report, _) = self.open_with(None, Making::Always(progress))?;
+        Ok((index, report))
+    }
+
+    /// As [`Source::index`]; puts the index of tar shards into their store, beside them, where other
+    /// machines find it: they need not make one.
+    ///
+    /// # Errors
+    /// As those of [`Source::index`]; a source that is no tar shards in an object store, a store that takes
+    /// nothing.
+    pub fn index_and_share(
+        self,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<(Index, Option<ScanReport>)> {
+        let (index, report, fetcher) = self.open_with(None, Making::Always(progress))?;
+        let kept = fetcher.as_ref().map(Fetcher::kept_index).transpose()?;
+        let Some((file, base, name)) = kept.flatten() else {
+            return Err(Error::dataset(
+                index.root(),
+                "is not of tar shards in an object store, whose index alone is shared: a cache has \
+                 its index beside it, and of others `Index::save` keeps one",
+            ));
+        };
+        sender::put(&base, None, (name, &file))?;
         Ok((index, report))
     }
 

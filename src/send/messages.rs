@@ -41,6 +41,13 @@ pub(crate) enum Request {
         /// Whether objects that are there are replaced.
         replace: bool,
     },
+    /// The file `from`, of this hash, becomes the object `name`, whatever is there. Answered by
+    /// [`Reply::Ended`].
+    Put {
+        name: String,
+        from: PathBuf,
+        hash: Hash128,
+    },
     /// These shards go. Answered by [`Reply::Done`].
     Remove { shards: Vec<String> },
     /// Index and manifest of `folder`; the manifest takes the place of one of the hash `over`.

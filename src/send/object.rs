@@ -243,6 +243,23 @@ impl Objects {
         Ok(())
     }
 
+    /// Puts a file there, whatever is there.
+    ///
+    /// # Errors
+    /// As those of [`Objects::put_file`].
+    pub(super) async fn put_as(
+        &self,
+        name: &str,
+        path: &FilePath,
+        hash: Hash128,
+    ) -> Result<(), Trouble> {
+        let found = fs::metadata(path)
+            .map_err(|e| Trouble::new(path.display().to_string(), e.to_string()))?;
+        let bytes = found.len();
+        self.put_file(name, &Whole { path, bytes, hash }, true)
+            .await
+    }
+
     /// Removes an object, where there is one.
     pub(super) async fn remove(&self, name: &str) -> Result<(), Trouble> {
         let path = self.store.path(name);

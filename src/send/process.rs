@@ -109,6 +109,10 @@ async fn answer(
             let counts = objects.take_counts();
             Reply::Up { shard, counts }
         }
+        Request::Put { name, from, hash } => {
+            objects.put_as(&name, &from, hash).await?;
+            Reply::Ended(objects.take_counts())
+        }
         Request::Remove { shards } => {
             shard::remove(objects, &shards).await?;
             Reply::Done

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
 use crate::fetch::Address;
 use crate::fetch::handle::Process;
@@ -157,6 +158,29 @@ impl Sender {
             socket::send(self.process.socket.as_fd(), &to_bytes(request)?, &[])?;
         }
         Ok(())
+    }
+}
+
+/// Puts the file `from` into the store at `address`, as the object `name`, in place of whatever is
+/// there.
+///
+/// # Errors
+/// What the store does not take; a file that cannot be read.
+pub(crate) fn put(
+    address: &Address,
+    helper: Option<&Path>,
+    (name, from): (String, &Path),
+) -> Result<()> {
+    let bytes = std::fs::read(from).map_err(|e| Error::io_at("read", from, e))?;
+    let request = Request::Put {
+        name,
+        from: from.to_owned(),
+        hash: Hash128::of(&bytes),
+    };
+    let mut sender = Sender::open(address.clone(), helper.map(Path::to_owned))?;
+    match sender.ask(&request)? {
+        Reply::Ended(_) => Ok(()),
+        other => Err(unexpected(&other)),
     }
 }
 

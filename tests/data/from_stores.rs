@@ -299,26 +299,22 @@ fn a_source_without_room_is_read_part_by_part() {
     }
 }
 
-/// As on machines that see the store alone: each has a folder of its own.
+/// As on machines that see the store alone: each has a folder of its own. One has made the index
+/// and shared it.
 #[test]
 fn a_share_gets_its_own_shards_alone() {
     let scene = tars();
     let want = scene.want(apart());
     let dst = scene.at("got");
+    scene.source(None).index_and_share(&|_, _| {}).unwrap();
+    let limit = scene.room_for(9);
     for number in 0..4 {
+        fs::remove_dir_all(scene.at("fetched")).unwrap();
         let part = BuildPart::Share { number, of: 4 };
-        // A machine without the index makes it of all shards; here it is there.
-        let builder = scene.builder(None, &dst, apart()).part(part);
+        let builder = scene.builder(Some(limit), &dst, apart()).part(part);
         let report = builder.build().unwrap();
-        assert_eq!(report.samples, 30);
-        if number > 0 {
-            assert_eq!(came(&report).shards, 5);
-        }
-        for (name, _) in files(&scene.fetched()) {
-            if name.ends_with(".tar") {
-                fs::remove_file(scene.fetched().join(name)).unwrap();
-            }
-        }
+        assert_eq!((report.samples, came(&report).shards), (30, 5));
+        assert_eq!(scene.tars_there(), 5);
     }
     let end = scene.builder(None, &dst, apart()).part(BuildPart::Finish);
     let report = end.build().unwrap();

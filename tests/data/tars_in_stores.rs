@@ -165,6 +165,72 @@ fn the_stream_is_that_of_the_tars_here() {
     assert_same(&stream(&mut there, 4), &stream(&mut here, 4), "a resume");
 }
 
+/// Another machine, which has a folder of its own, needs no shard to know all samples.
+#[test]
+fn a_shared_index_is_found_by_other_machines() {
+    let mut scene = scene();
+    let want = stream(&mut scene.here(options()).build().unwrap(), 1);
+    let here = scene.fetched.clone();
+    let limit = Some(scene.room_for(6));
+    let shared = |scene: &Scene| -> Vec<PathBuf> {
+        let entries = fs::read_dir(&scene.tars).unwrap().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths
+            .filter(|path| path.extension().is_some_and(|end| end == "fli"))
+            .collect()
+    };
+    let said = scene.report(&scene.prefix(), &["--share"]);
+    assert_eq!(said["samples"], 120);
+    let [object] = shared(&scene).try_into().unwrap();
+    let bytes = fs::read(&object).unwrap();
+    // By braces it is asked for too; with other labels it is another one.
+    for (address, n) in [(scene.prefix(), 0), (scene.pattern(), 1)] {
+        scene.fetched = here.with_file_name(format!("other-{n}"));
+        let mut loader = scene.store(&address, limit, options()).build().unwrap();
+        assert_eq!(scene.there(".fli").len(), 1);
+        assert_same(&stream(&mut loader, 1), &want, "by a shared index");
+        assert!(blocks(&scene.folders()[0]) <= limit.unwrap());
+        drop(loader);
+        let other = ShardOptions {
+            labels: ShardLabels::None,
+            ..options()
+        };
+        let none = error(scene.store(&address, limit, other));
+        assert!(none.contains("run `featherload index"), "{none}");
+    }
+    // A damaged one is none: neither is it used, nor does it stand in the way.
+    scene.fetched = here.with_file_name("damaged");
+    for damaged in [
+        &bytes[..bytes.len() / 2],
+        b"",
+        &[bytes.as_slice(), b"x"].concat(),
+    ] {
+        fs::write(&object, damaged).unwrap();
+        let e = error(scene.store(&scene.prefix(), limit, options()));
+        assert!(e.contains("run `featherload index"), "{e}");
+        assert!(scene.there(".fli").is_empty());
+    }
+    scene.report(&scene.prefix(), &["--share"]);
+    assert!(fs::read(&object).unwrap() == bytes);
+    // It is of the shards as they were.
+    let first = scene.tars.join("part-000.tar");
+    let tar = fs::read(&first).unwrap();
+    fs::remove_file(&first).unwrap();
+    fs::write(&first, tar).unwrap();
+    scene.fetched = here.with_file_name("changed");
+    let e = error(scene.store(&scene.prefix(), limit, options()));
+    assert!(e.contains("run `featherload index"), "{e}");
+    // What has no such index is refused.
+    let local = scene.tars.join("part-{000..019}.tar");
+    let out = command(&["index", local.to_str().unwrap(), "--share"])
+        .output()
+        .unwrap();
+    assert!(!out.status.success());
+    assert!(
+        String::from_utf8_lossy(&out.stderr).contains("--share is for tar shards in an object")
+    );
+}
+
 #[test]
 fn an_index_is_made_within_the_limit() {
     let scene = scene();

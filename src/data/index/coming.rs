@@ -121,7 +121,8 @@ impl<'a> ComingShards<'a> {
         };
         let joined = shards::join(self.folder, &self.paths, self.found, self.options);
         let (content, report) = joined.map_err(named)?;
-        let index = Index::seal(self.folder, content)?;
+        // Whoever opens it says where the shards are: no path of this machine is in it.
+        let index = Index::seal(Path::new("/"), content)?;
         let note = Note {
             of: format!("the index of {} shards, {}", self.paths.len(), self.address),
             hashes: self.hashes,
@@ -154,6 +155,21 @@ impl<'a> ComingShards<'a> {
 pub(crate) fn kept_hashes(file: &Path) -> Option<Vec<Hash128>> {
     let note = kept::note_of(file)?;
     Some(serde_json::from_slice::<Note>(&note).ok()?.hashes)
+}
+
+/// Whether these are the bytes of a file that an index of so many shards is kept in.
+#[cfg(feature = "stores")]
+pub(crate) fn is_kept_index(bytes: &[u8], shards: usize) -> bool {
+    let Some((note, index)) = kept::parts(bytes) else {
+        return false;
+    };
+    let note = serde_json::from_slice::<Note>(note);
+    let sealed = SealedBytes::new(sealed::NAME, &[index]);
+    let index = sealed.ok().and_then(|bytes| Index::open(bytes).ok());
+    match (note, index) {
+        (Ok(note), Some(index)) => note.hashes.len() == shards && index.shards() == shards as u64,
+        _ => false,
+    }
 }
 
 /// The index that is kept in `file`, of shards of these names in `folder`; none where it is

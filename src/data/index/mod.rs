@@ -70,6 +70,8 @@ pub use crate::picture::PixelBox;
 pub use class_counts::ClassCount;
 pub use classes::Classes;
 #[cfg(feature = "stores")]
+pub(crate) use coming::is_kept_index;
+#[cfg(feature = "stores")]
 pub(crate) use coming::kept_hashes;
 pub(crate) use coming::{ComingShards, one_for_each, one_for_some, open_kept};
 pub use folder::{FolderLabels, FolderOptions};

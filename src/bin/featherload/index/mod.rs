@@ -48,6 +48,12 @@ pub struct IndexArgs {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 
+    /// Put the index of tar shards in an object store there, beside them, for other machines.
+    ///
+    /// They find it by themselves, as long as the shards stay as they are.
+    #[arg(long, conflicts_with = "save")]
+    share: bool,
+
     /// Write the class names, one a line, for `--classes` of other data sets.
     #[arg(long, value_name = "FILE")]
     save_classes: Option<PathBuf>,
@@ -68,7 +74,7 @@ pub struct IndexArgs {
 impl IndexArgs {
     /// What is asked of samples alone: no scene is meant.
     fn asks_of_samples(&self) -> bool {
-        let keeps = self.save.is_some() || self.save_classes.is_some();
+        let keeps = self.save.is_some() || self.save_classes.is_some() || self.share;
         keeps || self.no_headers || self.write_idx || !self.source.is_path_alone()
     }
 }
@@ -113,7 +119,12 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
              remove it",
         ));
     }
-    let (index, scan, dali) = open(source, args.write_idx, !args.json)?;
+    if args.share && !in_store {
+        return Err(Error::config(
+            "--share is for tar shards in an object store: keep the index of others with --save",
+        ));
+    }
+    let (index, scan, dali) = open(source, &args)?;
     // Kept first: reading headers may take long, and takes nothing from it.
     if let Some(file) = &args.save {
         index.save(file)?;
@@ -156,6 +167,9 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     }
     if let Some(dali) = &dali {
         output::line(&format!("written    {} indexes for DALI", dali.written))?;
+    }
+    if args.share {
+        output::line("shared     the index lies beside the shards, for other machines")?;
     }
     output::line(&format!(
         "{} samples, {} under {}; {} shared",
@@ -201,11 +215,10 @@ impl DaliIndexes {
 /// The index, and what writing DALI's has done where as asked.
 fn open(
     source: Source,
-    write_idx: bool,
-    shows_progress: bool,
+    args: &IndexArgs,
 ) -> Result<(Index, Option<ScanReport>, Option<DaliIndexes>)> {
-    if !write_idx {
-        let (index, scan) = of_source(source, shows_progress)?;
+    if !args.write_idx {
+        let (index, scan) = of_source(source, args)?;
         return Ok((index, scan, None));
     }
     let Source::Shards(shards, options) = source else {
@@ -228,12 +241,16 @@ fn open(
 }
 
 /// The index. Of tar shards in an object store it is made where none is kept, by fetching each.
-fn of_source(source: Source, shows_progress: bool) -> Result<(Index, Option<ScanReport>)> {
+fn of_source(source: Source, args: &IndexArgs) -> Result<(Index, Option<ScanReport>)> {
     let bar = OnceCell::new();
-    let opened = source.index(&|read, of| {
-        let bar = bar.get_or_init(|| output::progress_of(of, "shards", shows_progress));
+    let progress = |read, of| {
+        let bar = bar.get_or_init(|| output::progress_of(of, "shards", !args.json));
         bar.set_position(read);
-    });
+    };
+    let opened = match args.share {
+        true => source.index_and_share(&progress),
+        false => source.index(&progress),
+    };
     if let Some(bar) = bar.get() {
         bar.finish_and_clear();
     }
