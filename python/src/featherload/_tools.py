@@ -92,7 +92,8 @@ def rss(
 def index(src: _Path, **options: Any) -> IndexReport:
     """What a data set holds: samples, classes, formats, sizes, files that cannot be read.
 
-    Keywords: those of ``Loader`` that say how a source is read.
+    Keywords: those of ``Loader`` that say how a source is read. Of tar shards in an object store
+    each is fetched once; ``share=True`` puts their index beside them, where other machines find it.
     """
     return IndexReport(run_json(["index", *_flags(options), os.fspath(src)]))
 

@@ -52,6 +52,10 @@ def build(
     0, in any process on any machine, and ``finish`` writes index and manifest once all are
     there. ``featherload.ray.build_cache`` does both on a Ray cluster.
 
+    ``src`` may be an address of a cache or of tar shards. What is read of it comes to the folder
+    ``fetch_dir``, within ``fetch_limit``. Where that is too little for all of it, the cache is made
+    part by part, which needs ``shard_samples``.
+
     ``dst`` may be an address (``"s3://bucket/prefix"``, ``gs://``, ``az://``, ``file://``). Each
     shard goes there as soon as it is complete; index and manifest go last. Shards are built in a
     folder of ``stage_dir`` (default ``~/.cache/featherload/building``), which holds a few of them

@@ -8,9 +8,12 @@
         "/shared/train", "/shared/cache", shard_samples=2000, encode="jpeg:90", resize="shorter:256"
     )
 
-Source and cache must be at the same path on every node. Or the cache is an address
-(``s3://bucket/prefix``), and each node sends its shards there, with the credentials of its own
-environment. Pictures go from there to there: no pixel goes through Ray's object store.
+Source and cache must be at the same path on every node. Or either is an address
+(``s3://bucket/prefix``): each node gets the shards of the source that it needs, and sends those of
+the cache, with the credentials of its own environment. No pixel goes through Ray's object store.
+
+Of tar shards at an address share the index first (``featherload.index(src, share=True)``), or
+every node makes its own, of all of them. ``fetch_limit`` is for all tasks of a node together.
 """
 
 from __future__ import annotations
@@ -46,9 +49,11 @@ _SOURCE = {
     "label_field",
     "label_json",
     "index_dir",
+    "fetch_dir",
+    "fetch_limit",
 }
 # Of these, files and folders: tasks run in other folders than the caller.
-_PATHS = {"list", "classes", "root", "boxes", "stage_dir"}
+_PATHS = {"list", "classes", "root", "boxes", "stage_dir", "fetch_dir"}
 # How long a shard that nobody waits for any more may take, seconds.
 _STRAGGLERS = 120
 # What comes again however often it is tried.
@@ -103,7 +108,7 @@ def build_cache(
         name: os.path.abspath(value) if name in _PATHS and value is not None else value
         for name, value in options.items()
     }
-    source = os.path.abspath(src)
+    source = os.fspath(src) if _is_address(src) else os.path.abspath(src)
     folder = os.fspath(dst) if _is_address(dst) else os.path.abspath(dst)
     names = {name: value for name, value in said.items() if name in _SOURCE}
     samples = _tools.index(source, no_headers=True, **names)["samples"]
