@@ -171,7 +171,8 @@ fn a_shared_index_is_found_by_other_machines() {
     let mut scene = scene();
     let want = stream(&mut scene.here(options()).build().unwrap(), 1);
     let here = scene.fetched.clone();
-    let limit = Some(scene.room_for(6));
+    let room = scene.room_for(6);
+    let limit = Some(room);
     let shared = |scene: &Scene| -> Vec<PathBuf> {
         let entries = fs::read_dir(&scene.tars).unwrap().flatten();
         let paths = entries.map(|entry| entry.path());
@@ -189,7 +190,7 @@ fn a_shared_index_is_found_by_other_machines() {
         let mut loader = scene.store(&address, limit, options()).build().unwrap();
         assert_eq!(scene.there(".fli").len(), 1);
         assert_same(&stream(&mut loader, 1), &want, "by a shared index");
-        assert!(blocks(&scene.folders()[0]) <= limit.unwrap());
+        assert!(blocks(&scene.folders()[0]) <= room);
         drop(loader);
         let other = ShardOptions {
             labels: ShardLabels::None,

@@ -57,7 +57,7 @@ const LAYERS: Layers<'_> = &[
         "loader",
         &[
             "error", "sys", "camera", "picture", "data", "recipe", "plan", "store", "pool",
-            "device", "fetch", "jobs", "forecast",
+            "device", "fetch", "send", "jobs", "forecast",
         ],
     ),
     (
