@@ -231,7 +231,8 @@ impl Build<'_> {
         let Some(surveyed) = Surveyed::of(self.index, &limits, &wants, &mut reading)? else {
             return Ok(ControlFlow::Break(()));
         };
-        surveyed.check(self, order, &parts)?;
+        let source = (self.index, self.store.is_some());
+        surveyed.check(source, self.options, order, &parts)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {

@@ -133,7 +133,8 @@ impl Build<'_> {
         };
         let to_the_end = first.position..order.samples();
         let parts = vec![to_the_end];
-        surveyed.check(self, order, &parts)?;
+        let source = (self.index, self.store.is_some());
+        surveyed.check(source, self.options, order, &parts)?;
         let members = Members::new(self.index, encode, &surveyed.formats);
         let (available, fragment) = folder.available()?;
         let need = Outlook {

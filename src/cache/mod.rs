@@ -21,7 +21,8 @@
 //!   what is done when there is no room;
 //! - `into_store`: the same into an object store, by way of a folder; `upload`: what of it is
 //!   there, and what is on its way;
-//! - `from_store`: a source that lies in one; `rounds`: made part by part, where it has no room here;
+//! - `from_store`: what gets the shards of a source that lies in one; `brought`: which of them a
+//!   build reads; `rounds`: it is made part by part, where they have no room here;
 //! - `folder`: what is there already; `lock`: whose it is; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
@@ -31,6 +32,7 @@
 mod apart;
 mod asked;
 mod book;
+mod brought;
 mod build;
 mod builder;
 mod changes;

@@ -15,9 +15,8 @@ use std::time::Duration;
 
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::cache::asked::Build;
 use crate::cache::members::known_extension;
-use crate::cache::{OnBadSample, faults};
+use crate::cache::{BuildOptions, OnBadSample, faults};
 use crate::data::index::Index;
 use crate::data::shard::manifest::Hash128;
 use crate::data::sizes::Sizes;
@@ -121,11 +120,11 @@ impl Surveyed {
     /// which no header at all could be read: it is rather away than bad.
     pub(super) fn check(
         &self,
-        build: &Build<'_>,
+        (index, is_in_store): (&Index, bool),
+        options: &BuildOptions,
         order: &Order,
         places: &[Range<u64>],
     ) -> Result<()> {
-        let (index, options) = (build.index, build.options);
         let mut reason = String::new();
         let places = places.iter().cloned().flatten();
         let samples = places.filter_map(|place| order.sample(place));
@@ -161,7 +160,7 @@ impl Surveyed {
             }
         }
         // Shards out of a store are not away, and are what their checksums say.
-        if build.store.is_some() || (0..index.len()).any(|id| self.sizes.get(id).is_some()) {
+        if is_in_store || (0..index.len()).any(|id| self.sizes.get(id).is_some()) {
             return Ok(());
         }
         // Of a build that has not looked at all of them, the others are looked at now.

@@ -99,8 +99,8 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "picture"
         | "plan" => MEASURE,
         "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
-        | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples" | "finish"
-        | "stage-dir" | "force" | "progress" => OUTPUT,
+        | "share" | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples"
+        | "finish" | "stage-dir" | "force" | "progress" => OUTPUT,
         _ => return None,
     })
 }
