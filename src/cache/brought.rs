@@ -56,6 +56,17 @@ impl Build<'_> {
         };
         let shards = self.shards_of(order, places);
         let numbers: Vec<u64> = shards.keys().copied().collect();
+        if let Some(most) = store.room.holds_too_many(&numbers) {
+            return Err(Error::option(
+                "fetch_limit",
+                format!(
+                    "`fetch_limit` has no room for all shards, so the {} that are read are held \
+                     open, and half of the files that this process may have open are {most}: \
+                     raise that (ulimit -n), or give no limit",
+                    numbers.len()
+                ),
+            ));
+        }
         let lacks = store.room.lacks(&numbers);
         if lacks > 0 {
             return Err(self.too_little(&store.room, &numbers, lacks));
@@ -97,7 +108,7 @@ impl Build<'_> {
             shares.all(|places| {
                 let shards = self.shards_of(&order, &[places]);
                 let numbers: Vec<u64> = shards.into_keys().collect();
-                store.room.lacks(&numbers) == 0
+                store.room.lacks(&numbers) == 0 && store.room.holds_too_many(&numbers).is_none()
             })
         };
         let mut of = 1;

@@ -6,6 +6,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit};
+
 use crate::data::index::{Index, one_for_some};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
@@ -33,10 +35,24 @@ impl ShardRoom {
         bytes.fold(0, |sum: u64, n| sum.saturating_add(*n))
     }
 
+    /// Whether there is no room for all shards: those that are read are held then, each by a
+    /// descriptor.
+    fn is_for_some(&self) -> bool {
+        let all = self.bytes.iter().fold(0u64, |n, b| n.saturating_add(*b));
+        self.room < all
+    }
+
+    /// Whether this process may not hold so many shards at a time; how many it may.
+    pub(crate) fn holds_too_many(&self, shards: &[u64]) -> Option<u64> {
+        // Others are needed, too: by workers' pipes, and whatever else this process does.
+        let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+        let most = soft / 2;
+        (self.is_for_some() && shards.len() as u64 > most).then_some(most)
+    }
+
     /// Bytes that the room lacks for these shards at a time; 0 where they fit.
     pub(crate) fn lacks(&self, shards: &[u64]) -> u64 {
-        let all = self.bytes.iter().fold(0u64, |n, b| n.saturating_add(*b));
-        if self.room >= all {
+        if !self.is_for_some() {
             return 0;
         }
         let largest = self.bytes.iter().copied().max().unwrap_or(0);

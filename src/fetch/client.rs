@@ -200,6 +200,7 @@ impl Fetcher {
         let folder = opened.folder.clone();
         let mut fetcher = Self::new(start, process, opened, list.shards.len() as u64);
         fetcher.make_index(&list, tars.most_of_index, progress)?;
+        let made = fetcher.report();
         start = fetcher.into_start();
         // Another one, which knows the checksums that were found.
         let process = start.process()?;
@@ -212,7 +213,15 @@ impl Fetcher {
             let what = "changed while it was indexed: wait until whoever writes there is done";
             return Err(Error::dataset(start.address.as_str(), what));
         };
-        let fetcher = Self::new(start, process, opened, index.shards());
+        let mut fetcher = Self::new(start, process, opened, index.shards());
+        // Of one run, for whoever reads the report.
+        fetcher.before = Counts {
+            shards: made.shards,
+            bytes: made.bytes,
+            removed: made.removed,
+            retries: made.retries,
+        };
+        fetcher.total_deaths = made.deaths;
         Ok((fetcher, index, Some(scan)))
     }
 
