@@ -216,7 +216,8 @@ impl Build<'_> {
             let places = parts.iter().cloned().flatten();
             places.filter_map(|place| order.sample(place))
         };
-        // Of the share alone: other processes look at theirs.
+        // Of the share alone: other processes look at theirs. Shards out of a store cannot change
+        // here, and came by their checksums.
         let files = self.files_hash_of(samples())?;
         let mut is_wanted = vec![to_make == self.index.len(); self.index.len() as usize];
         if to_make < self.index.len() {

@@ -112,11 +112,14 @@ impl Build<'_> {
             })
         };
         let mut of = 1;
-        while of < shards && !fits(of) {
+        while !fits(of) {
+            if of >= shards {
+                return None;
+            }
             // By a quarter more: this goes through all samples.
             of = (of + of.div_ceil(4)).min(shards);
         }
-        (of > 1 && fits(of)).then_some(of)
+        (of > 1).then_some(of)
     }
 
     fn too_little(&self, shards: &ShardRoom, numbers: &[u64], lacks: u64) -> Error {

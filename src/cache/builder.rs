@@ -176,7 +176,9 @@ impl Builder {
             None => self.check_apart(&self.folder)?,
             Some(target) => {
                 self.check_apart(&target.stages)?;
-                if let Some(folder) = target.address.as_str().strip_prefix("file://") {
+                if let Source::Store(source, _) = &self.source {
+                    check_other_address(source, Path::new(target.address.as_str()))?;
+                } else if let Some(folder) = target.address.as_str().strip_prefix("file://") {
                     self.check_apart(Path::new(folder))?;
                 }
             }
@@ -243,7 +245,7 @@ impl Builder {
     fn check_apart(&self, folder: &Path) -> Result<()> {
         let source = match &self.source {
             Source::Folder(source, _) => source,
-            Source::Store(source, _) => return self.check_other_address(source),
+            Source::Store(source, _) => return check_other_address(source, folder),
             _ => return Ok(()),
         };
         // The cache's folder may not be there yet: the nearest that is decides.
@@ -263,29 +265,30 @@ impl Builder {
     }
 }
 
-impl Builder {
-    /// # Errors
-    /// When the cache would lie where the shards that it is made of do.
-    fn check_other_address(&self, source: &Address) -> Result<()> {
-        let folder = match Address::is_one(&self.folder) {
-            true => Address::parse(&self.folder)?,
-            false => {
-                let path = std::path::absolute(&self.folder)
-                    .map_err(|e| Error::io_at("find", &self.folder, e))?;
-                // What cannot be an address is none of the source's.
-                match Address::parse(format!("file://{}", path.display())) {
-                    Ok(address) => address,
-                    Err(_) => return Ok(()),
-                }
-            }
-        };
-        match source.folder() == folder.as_str() {
-            true => Err(Error::config(format!(
-                "{} is where the shards of the source lie: name another place",
-                self.folder.display()
-            ))),
-            false => Ok(()),
-        }
+/// # Errors
+/// When `folder`, which may be an address, is where shards of the source lie.
+fn check_other_address(source: &Address, folder: &Path) -> Result<()> {
+    // By whatever links a folder is reached.
+    let place = |text: &str| match text.strip_prefix("file://") {
+        Some(path) => Path::new(path)
+            .canonicalize()
+            .unwrap_or_else(|_| path.into()),
+        None => PathBuf::from(text),
+    };
+    let there = match Address::is_one(folder) {
+        true => place(Address::parse(folder)?.as_str()),
+        false => match folder.canonicalize() {
+            Ok(folder) => folder,
+            // One that is not there has no shards.
+            Err(_) => return Ok(()),
+        },
+    };
+    match source.folders()?.iter().any(|own| place(own) == there) {
+        true => Err(Error::config(format!(
+            "{} is where shards of the source lie: name another place",
+            folder.display()
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! In the consumer.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
 use crate::data::index::Index;
@@ -16,6 +16,8 @@ use crate::fetch::{FetchReport, ShardRoom};
 #[derive(Debug)]
 pub(super) struct FromStore {
     fetcher: RefCell<Fetcher>,
+    /// Nobody gets shards, until some are to come.
+    is_left: Cell<bool>,
     pub(super) room: ShardRoom,
 }
 
@@ -26,6 +28,7 @@ impl FromStore {
         Ok(Self {
             room: fetcher.shard_room()?,
             fetcher: RefCell::new(fetcher),
+            is_left: Cell::new(false),
         })
     }
 
@@ -44,7 +47,20 @@ impl FromStore {
         shards: &[u64],
         came: &mut dyn FnMut(&[u64]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
+        self.is_left.set(false);
         self.fetcher.borrow_mut().bring(index, shards, came)
+    }
+
+    /// Looks now and then whether what gets shards lives, while those that it brought are read. A
+    /// store that is away meanwhile is no reason to end.
+    pub(super) fn keep(&self) {
+        if self.is_left.get() {
+            return;
+        }
+        if let Err(e) = self.fetcher.borrow_mut().keep() {
+            tracing::warn!("{e}. The shards that are read are here");
+            self.is_left.set(true);
+        }
     }
 
     /// What came so far.

@@ -10,6 +10,8 @@ use crate::cache::folder::Folder;
 use crate::cache::into_store::Target;
 use crate::cache::options::BuildPart;
 use crate::cache::report::{BuildReport, SendReport};
+use crate::cache::so_far::NAMED;
+use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
 use crate::pool::crew::{Crew, Ready};
@@ -32,7 +34,8 @@ impl Build<'_> {
         let Some(of) = shares else {
             return self.run_at((folder, target), ready, watch);
         };
-        if self.force {
+        let is_new = target.is_none() && !folder.join(CACHE_MANIFEST).exists();
+        if self.force && !is_new {
             return Err(Error::option(
                 "force",
                 format!(
@@ -47,6 +50,7 @@ impl Build<'_> {
             let share = Build {
                 part: BuildPart::Share { number, of },
                 round: Some((number, of)),
+                force: false,
                 ..*self
             };
             let crew = match ready.take() {
@@ -63,6 +67,7 @@ impl Build<'_> {
         }
         let end = Build {
             part: BuildPart::Finish,
+            force: false,
             ..*self
         };
         let ended = end.run_at((folder, target), crew.clone().launch(KINDS)?, watch)?;
@@ -100,6 +105,7 @@ impl Build<'_> {
 fn and(one: BuildReport, two: BuildReport) -> BuildReport {
     let mut examples = one.skipped_examples;
     examples.extend(two.skipped_examples);
+    examples.truncate(NAMED);
     BuildReport {
         samples: one.samples + two.samples,
         skipped: one.skipped + two.skipped,

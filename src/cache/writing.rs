@@ -75,6 +75,9 @@ impl Writing<'_> {
                 }
             }
             drop(payloads);
+            if let Some(store) = self.build.store {
+                store.keep();
+            }
             if let Some(mut upload) = self.folder.upload() {
                 upload.hear(Duration::ZERO)?;
             }

@@ -3,11 +3,14 @@
 //! In every process. Never in here: a store, or credentials, which come from the environment and
 //! are in no address.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::index::Index;
+use crate::data::shard::expand;
 use crate::error::{Error, Result};
 
 /// How addresses begin that a store is known for.
@@ -80,13 +83,17 @@ impl Address {
         &self.0
     }
 
-    /// Where its objects lie: of tars that are named, the folder that they are in.
-    pub(crate) fn folder(&self) -> &str {
-        let is_of_names = crate::data::index::Index::names_tars(&self.0);
-        match self.0.rsplit_once('/') {
-            Some((folder, _)) if is_of_names => folder,
-            _ => &self.0,
+    /// Where its objects lie: of tars that are named, the folders that they are in.
+    ///
+    /// # Errors
+    /// A pattern that is none.
+    pub(crate) fn folders(&self) -> Result<BTreeSet<String>> {
+        if !Index::names_tars(&self.0) {
+            return Ok(BTreeSet::from([self.0.clone()]));
         }
+        let all = expand::addresses(&self.0)?;
+        let folders = all.iter().filter_map(|one| one.rsplit_once('/'));
+        Ok(folders.map(|(folder, _)| folder.to_owned()).collect())
     }
 
     /// The address of an object below it, for people.

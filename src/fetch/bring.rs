@@ -4,6 +4,7 @@
 //! In the consumer. To the fetcher they are one batch of a run that has no other.
 
 use std::ops::ControlFlow;
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit};
@@ -18,6 +19,14 @@ use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 
 /// Between two words on how many are there.
 const TELL: Duration = Duration::from_millis(200);
+
+/// So many of those are waited until others may have left the folder.
+const WAIT: u32 = 10;
+
+/// Where the run stands, all the time.
+fn start() -> Mark {
+    Mark::new(0, 0)
+}
 
 /// The room of a folder, and what its shards take of it.
 #[derive(Debug)]
@@ -118,14 +127,44 @@ impl Fetcher {
             sampler: Sampler::Sequential,
             ..PlanOptions::default()
         };
-        let (plan, at) = (Plan::new(one_each.len(), order)?, Mark::new(0, 0));
-        self.plan(&one_each, &plan, at, Some(1))?;
+        let (plan, at) = (Plan::new(one_each.len(), order)?, start());
+        let mut is_told = false;
+        loop {
+            match self.plan(&one_each, &plan, at, Some(1)) {
+                // They fit, but not beside what others of this folder need now.
+                Err(e) if e.option_name() == Some("fetch_limit") => {
+                    if !is_told {
+                        tracing::warn!(
+                            "{}: other processes use this folder, and there is no room beside \
+                             them: waiting until there is (another `fetch_dir` has no others)",
+                            self.folder().display()
+                        );
+                        is_told = true;
+                    }
+                }
+                planned => {
+                    planned?;
+                    break;
+                }
+            }
+            for _ in 0..WAIT {
+                if came(&[]).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                thread::sleep(TELL);
+            }
+            // That one has ended.
+            self.renew()?;
+        }
         let mut away = shards.to_vec();
         loop {
             let all = self.ready(&one_each, &plan, at, 1, TELL)?.is_some();
             let is_there = |number: &u64| all || index.shard_path(*number).exists();
             let (now, later) = away.into_iter().partition::<Vec<_>, _>(is_there);
             away = later;
+            if !now.is_empty() {
+                self.goes_on();
+            }
             if came(&now).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -133,5 +172,41 @@ impl Fetcher {
                 return Ok(ControlFlow::Continue(()));
             }
         }
+    }
+
+    /// Looks now and then whether the fetcher lives, while shards that it brought are read.
+    ///
+    /// # Errors
+    /// One that cannot be replaced. What it brought stays here all the same.
+    pub(crate) fn keep(&mut self) -> Result<()> {
+        self.look_after(start())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_for_what_is_read_and_one_more_and_a_third_of_that() {
+        let of = |room| ShardRoom {
+            room,
+            bytes: vec![10, 20, 30, 40],
+        };
+        assert_eq!(of(100).lacks(&[0, 1, 2, 3]), 0);
+        assert_eq!(of(100).holds_too_many(&[0; 1 << 20]), None);
+        // 10 + 20 and the largest, 70, and 24.
+        assert_eq!(of(94).lacks(&[0, 1]), 0);
+        assert_eq!(of(93).lacks(&[0, 1]), 1);
+        assert_eq!(of(93).lacks(&[]), 0);
+        assert_eq!(of(93).bytes_of(&[3, 0]), 50);
+        let numbers: Vec<u64> = (0..1 << 20).collect();
+        assert!(of(93).holds_too_many(&numbers).is_some());
+        assert_eq!(of(93).holds_too_many(&[0]), None);
+        let huge = ShardRoom {
+            room: u64::MAX - 1,
+            bytes: vec![u64::MAX, u64::MAX],
+        };
+        assert_eq!(huge.lacks(&[0]), 1);
     }
 }

@@ -16,7 +16,7 @@ use nix::unistd::getpid;
 use serde::Serialize;
 
 use crate::data::index::{ComingShards, Index, ScanReport, one_for_each};
-use crate::error::{Error, Result, size};
+use crate::error::{Error, Result, needed, room, size};
 use crate::fetch::address::Address;
 use crate::fetch::handle::{Process, Start, unexpected};
 use crate::fetch::held::Held;
@@ -182,6 +182,15 @@ impl Fetcher {
             opened = start.opened(&process, None)?;
             tars = opened.tars.unwrap_or(tars);
         }
+        if let (Some(bytes), Some(most)) = (tars.too_large, tars.most_of_index) {
+            tracing::warn!(
+                "{}: the index that is shared there has {}, and `fetch_limit` leaves {} for one: it \
+                 is not used",
+                start.address,
+                needed(bytes),
+                room(most)
+            );
+        }
         let no_progress = |_, _| {};
         let progress = match making {
             Making::Always(progress) => progress,
@@ -298,6 +307,24 @@ impl Fetcher {
         self.opened.tars.is_some()
     }
 
+    /// A shard came: fetchers that died before are none in a row.
+    pub(super) fn goes_on(&mut self) {
+        self.deaths = 0;
+    }
+
+    /// Looks now and then whether the fetcher lives, while what is at `at` is held and nothing more
+    /// is waited for: it says in the folder what may not be removed.
+    ///
+    /// # Errors
+    /// One that cannot be replaced.
+    pub(super) fn look_after(&mut self, at: Mark) -> Result<()> {
+        if self.watched.elapsed() < ASK {
+            return Ok(());
+        }
+        self.watched = Instant::now();
+        self.watch(at)
+    }
+
     /// Lets the batches go that are held, for those of another order.
     pub(super) fn let_go(&mut self) {
         self.held.let_go();
@@ -354,7 +381,10 @@ impl Fetcher {
         // Of all machines, until the fetcher says how many came to this one.
         self.held.is_of_ranks(plan.options().world);
         self.next = Some(at);
-        self.send_plan(at)
+        match self.send_plan(at) {
+            Err(why) if is_of_one_that_died(&why) => self.start_again(at, why),
+            done => done,
+        }
     }
 
     fn send_plan(&mut self, at: Mark) -> Result<()> {
@@ -369,10 +399,14 @@ impl Fetcher {
         let mut fds = vec![order.index.as_fd()];
         fds.extend(order.table.as_ref().map(AsFd::as_fd));
         socket::send(self.process.socket.as_fd(), &to_bytes(&request)?, &fds)?;
-        match self.process.answer(None)? {
-            Some(Reply::Planned) => Ok(()),
-            Some(Reply::Trouble(trouble)) => Err(trouble.into_error()),
-            other => Err(unexpected(other.as_ref())),
+        loop {
+            match self.process.answer(None)? {
+                Some(Reply::Planned) => return Ok(()),
+                Some(Reply::Trouble(trouble)) => return Err(trouble.into_error()),
+                // An answer to what it was asked before.
+                Some(other) => lock(&self.heard).hear(other)?,
+                None => {}
+            }
         }
     }
 
@@ -547,13 +581,19 @@ impl Fetcher {
             tracing::warn!("the fetcher died and is started again: {why}");
             match self.start_another(at) {
                 // That one died too, or was stopped.
-                Err(e) if e.is_worker() => why = e,
+                Err(e) if is_of_one_that_died(&e) => why = e,
                 done => return done,
             }
         }
     }
 
     fn start_another(&mut self, at: Mark) -> Result<()> {
+        self.renew()?;
+        self.send_plan(at)
+    }
+
+    /// Another fetcher, which knows no order yet.
+    pub(super) fn renew(&mut self) -> Result<()> {
         let process = self.start.process()?;
         let opened = self.start.opened(&process, Some(self.opened.room))?;
         if opened.folder != self.opened.folder {
@@ -567,7 +607,7 @@ impl Fetcher {
         self.asked = Instant::now();
         let heard = std::mem::take(&mut *lock(&self.heard));
         self.before = self.before.and(heard.counts);
-        self.send_plan(at)
+        Ok(())
     }
 
     /// What was done so far.
@@ -588,6 +628,11 @@ impl Fetcher {
             wait_s: self.waited.as_secs_f64(),
         }
     }
+}
+
+/// Whether the fetcher that was spoken to is gone.
+fn is_of_one_that_died(e: &Error) -> bool {
+    e.is_worker() || e.is_io()
 }
 
 /// What nobody leaves half done: a panic elsewhere changes nothing of it.

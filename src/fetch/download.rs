@@ -104,19 +104,19 @@ pub(crate) async fn small_if_there(
     }
 }
 
-/// The same of an object that nobody promised: one that may not be read is as good as none.
+/// The length of an object that nobody promised: one that may not be asked for is as good as none.
 ///
 /// # Errors
 /// A store that does not answer.
-pub(super) async fn small_if_offered(
+pub(super) async fn length_if_offered(
     store: &Store,
     name: &str,
     patience: Duration,
-) -> Result<Option<Vec<u8>>, Trouble> {
+) -> Result<Option<u64>, Trouble> {
     let mut asked = Patience::new(store.address().of(name), patience);
     loop {
         match store.objects.head(&store.path(name)).await {
-            Ok(_) => return small_if_there(store, name, patience).await,
+            Ok(meta) => return Ok(Some(meta.size)),
             Err(StoreError::NotFound { .. }) => return Ok(None),
             // Who may not list is told that an object that is not there is forbidden.
             Err(e) => match store.failure(name, &e) {

@@ -104,6 +104,8 @@ pub(super) struct Tars {
     pub(super) is_indexed: bool,
     /// Most bytes that one may take, under a limit.
     pub(super) most_of_index: Option<u64>,
+    /// Bytes of one that is shared, and has more than that.
+    pub(super) too_large: Option<u64>,
 }
 
 impl Opened {

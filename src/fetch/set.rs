@@ -154,23 +154,28 @@ impl Set {
             let hashes = kept_hashes(&folder.file(index));
             hashes.filter(|hashes| hashes.len() == list.shards.len())
         };
-        let (mut hashes, mut index_to_come) = (kept(), 0);
+        let (mut hashes, mut index_to_come, mut too_large) = (kept(), 0, None);
         if hashes.is_none() {
             index_to_come = room_for_index(list.bytes(), options.limit);
             let name = shared_index(folder.path(), index);
-            let shared = download::small_if_offered(&store, &name, patience).await?;
-            let is_whole = |bytes: &Vec<u8>| {
-                let fits = options.limit.is_none() || bytes.len() as u64 <= index_to_come;
-                fits && is_kept_index(bytes, list.shards.len())
-            };
-            if let Some(bytes) = shared.filter(is_whole) {
-                folder.put(index, &bytes).map_err(|e| local(address, e))?;
-                (hashes, index_to_come) = (kept(), 0);
+            let length = download::length_if_offered(&store, &name, patience).await?;
+            let is_too_large =
+                |bytes: &u64| options.limit.is_some() && on_disk(*bytes) > index_to_come;
+            too_large = length.filter(is_too_large);
+            if length.is_some() && too_large.is_none() {
+                let shared = download::small_if_there(&store, &name, patience).await?;
+                let names = list.names();
+                let is_whole = |bytes: &Vec<u8>| is_kept_index(bytes, folder.path(), &names);
+                if let Some(bytes) = shared.filter(is_whole) {
+                    folder.put(index, &bytes).map_err(|e| local(address, e))?;
+                    (hashes, index_to_come) = (kept(), 0);
+                }
             }
         }
         let tars = Tars {
             is_indexed: hashes.is_some(),
             most_of_index: options.limit.map(|_| index_to_come),
+            too_large,
         };
         let mut shards = Vec::with_capacity(list.shards.len());
         for (number, (tar, file)) in list.shards.iter().zip(list.names()).enumerate() {

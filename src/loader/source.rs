@@ -117,6 +117,14 @@ impl Source {
         self,
         progress: &dyn Fn(u64, u64),
     ) -> Result<(Index, Option<ScanReport>)> {
+        if let Self::Store(address, _) = &self
+            && address.as_str().starts_with("http")
+        {
+            return Err(Error::dataset(
+                address.as_str(),
+                "is of a web server, which takes no index: leave out sharing it",
+            ));
+        }
         let (index, report, fetcher) = self.open_with(None, Making::Always(progress))?;
         let kept = fetcher.as_ref().map(Fetcher::kept_index).transpose()?;
         let Some((file, base, name)) = kept.flatten() else {

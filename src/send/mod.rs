@@ -4,7 +4,7 @@
 //! builder tells it which shard of its folder is whole; it answers when the three files of it
 //! are in the store. The shard's manifest goes last, so its presence says that all are there.
 //! An object that is there is compared and never replaced, unless that was asked for. An index of
-//! tar shards that is shared goes there the same way.
+//! tar shards that is shared is replaced: its name says of which shards it is.
 //!
 //! | what it is | files | in which process |
 //! |---|---|---|

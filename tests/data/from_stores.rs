@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::cache::scene::{Files, assert_same, build, files};
 use crate::common::command::{command, featherload, object, refusal, stderr};
-use crate::common::processes::{send, wait_for};
+use crate::common::processes::{children, send, wait_for};
 use crate::common::{FEATHERLOAD, data};
 use crate::shards::scene::shards_of;
 
@@ -351,16 +351,39 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
     };
     let said = refused(scene.builder(few, &dst, many));
     assert!(said.contains("Or make smaller shards"), "{said}");
-    let said = refused(scene.builder(few, &dst, apart()).force(true));
-    assert!(said.contains("`force` makes all shards again"), "{said}");
     assert!(!dst.exists() || files(&dst).keys().all(|name| name.starts_with('.')));
+    // Where nothing is to be replaced, `force` changes nothing.
+    let forced = || scene.builder(few, &dst, apart()).force(true);
+    assert!(forced().build().unwrap().complete);
+    let said = refused(forced());
+    assert!(said.contains("`force` makes all shards again"), "{said}");
+    fs::remove_dir_all(&dst).unwrap();
     // Where the source lies, whatever it is called.
     for place in [scene.src.clone(), PathBuf::from(scene.address() + "/")] {
         let said = refused(scene.builder(None, &place, apart()));
-        assert!(
-            said.contains("is where the shards of the source lie"),
-            "{said}"
-        );
+        assert!(said.contains("is where shards of the source lie"), "{said}");
+    }
+
+    // Also where braces go over folders, and by a link.
+    let split = tars();
+    let (one, two) = (split.src.join("one"), split.src.join("two"));
+    for (folder, name) in [(&one, "part-000.tar"), (&two, "part-001.tar")] {
+        fs::create_dir(folder).unwrap();
+        fs::copy(split.src.join(name), folder.join("x.tar")).unwrap();
+    }
+    let link = split.at("link");
+    std::os::unix::fs::symlink(&one, &link).unwrap();
+    for (braces, place) in [
+        ("{one,two}/x", &two),
+        ("{one/x,two/x}", &one),
+        ("{one,two}/x", &link),
+    ] {
+        let address = Address::parse(format!("{}/{braces}.tar", split.address())).unwrap();
+        let mut options = FetchOptions::default();
+        options.dir = Some(split.at("fetched"));
+        let source = Source::Store(address, options);
+        let said = refused(Builder::new(source, place, apart()).helper(FEATHERLOAD));
+        assert!(said.contains("is where shards of the source lie"), "{said}");
     }
 
     // The limit of what it said is enough.
@@ -374,6 +397,119 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
     let limit = Some(scene.room_for(9));
     let said = refused(scene.builder(limit, &dst, apart()));
     assert!(said.contains("run `featherload index"), "{said}");
+}
+
+/// What is told of a build before its first share is written, and before its second; then it goes
+/// on as it would have.
+fn in_rounds(scene: &Scene, meanwhile: &mut dyn FnMut(BuildPhase)) -> BuildReport {
+    let limit = scene.room_for(9);
+    let builder = scene.builder(Some(limit), &scene.at("got"), apart());
+    let mut seen = Vec::new();
+    let report = builder.build_watched(&mut |progress| {
+        let first = progress.share.is_some_and(|(number, _)| number == 0);
+        if first && !seen.contains(&progress.phase) {
+            seen.push(progress.phase);
+            meanwhile(progress.phase);
+        }
+        ControlFlow::Continue(())
+    });
+    report.unwrap()
+}
+
+/// Shards of the first share are there by then, so its answers are late.
+#[test]
+fn a_build_that_stands_for_a_while_goes_on() {
+    let scene = cache();
+    let want = scene.want(apart());
+    let part = BuildPart::Share { number: 0, of: 4 };
+    let other = scene.at("other");
+    let builder = scene.builder(Some(scene.room_for(9)), &other, apart());
+    builder.part(part).build().unwrap();
+    let report = in_rounds(&scene, &mut |phase| {
+        if phase == BuildPhase::Checking {
+            std::thread::sleep(Duration::from_millis(1200));
+        }
+    });
+    assert_eq!(came(&report).deaths, 0);
+    assert_same(&built(&scene.at("got")), &want, "after a while");
+}
+
+#[test]
+fn a_fetcher_that_dies_while_shards_are_read_costs_nothing() {
+    let scene = cache();
+    let want = scene.want(apart());
+    let me = std::process::id() as i32;
+    for phase in [BuildPhase::ReadingHeaders, BuildPhase::Writing] {
+        // Tests of this process run beside each other under some runners: one's own is new.
+        let fetchers = || -> Vec<i32> {
+            let all = children(me).into_iter();
+            all.filter(|p| p.name == "featherload-fe")
+                .map(|p| p.pid)
+                .collect()
+        };
+        let before = fetchers();
+        let report = in_rounds(&scene, &mut |now| {
+            if now == phase {
+                for pid in fetchers().into_iter().filter(|pid| !before.contains(pid)) {
+                    send(pid, Signal::SIGKILL);
+                }
+            }
+        });
+        assert!(came(&report).deaths >= 1, "{report:?}");
+        assert_same(&built(&scene.at("got")), &want, "of a fetcher that died");
+        fs::remove_dir_all(scene.at("got")).unwrap();
+        fs::remove_dir_all(scene.at("fetched")).unwrap();
+    }
+}
+
+/// Each has room alone. The one that comes later waits.
+#[test]
+fn shares_with_room_for_one_wait_for_each_other() {
+    let scene = cache();
+    let want = scene.want(apart());
+    let dst = scene.at("got");
+    let limit = scene.room_for(11);
+    let share = |number| {
+        let part = BuildPart::Share { number, of: 4 };
+        scene.builder(Some(limit), &dst, apart()).part(part)
+    };
+    let (second, third) = (share(1), share(2));
+    let mut others = Some((second, third));
+    let mut ends = Vec::new();
+    let first = share(0).build_watched(&mut |progress| {
+        if progress.phase == BuildPhase::ReadingHeaders
+            && let Some((second, third)) = others.take()
+        {
+            for builder in [second, third] {
+                ends.push(std::thread::spawn(move || {
+                    let mut waited = 0;
+                    let report = builder.build_watched(&mut |progress| {
+                        let is_waiting = progress.phase == BuildPhase::Fetching;
+                        waited += u32::from(is_waiting && progress.done == 0);
+                        ControlFlow::Continue(())
+                    });
+                    (report.unwrap(), waited)
+                }));
+            }
+            std::thread::sleep(Duration::from_millis(700));
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(first.unwrap().complete);
+    let mut most = 0;
+    for end in ends {
+        let (report, waited) = end.join().unwrap();
+        assert!(report.complete);
+        most = most.max(waited);
+    }
+    // Each of them was refused once, at least.
+    assert!(most >= 2, "{most}");
+    share(3).build().unwrap();
+    let end = scene
+        .builder(Some(limit), &dst, apart())
+        .part(BuildPart::Finish);
+    assert!(end.build().unwrap().complete);
+    assert_same(&built(&dst), &want, "by shares");
 }
 
 #[test]
@@ -407,7 +543,7 @@ fn a_source_that_is_another_one_by_now_is_refused() {
     }
 }
 
-/// The command: what it says; Ctrl-C while shards come, SIGKILL while they are made.
+/// The command: what it says; it is ended and killed again and again.
 #[test]
 fn the_command_tells_what_came_and_goes_on() {
     let scene = cache();

@@ -215,6 +215,23 @@ fn a_shared_index_is_found_by_other_machines() {
         assert!(e.contains("run `featherload index"), "{e}");
         assert!(scene.there(".fli").is_empty());
     }
+    // Of other shards, as one that was copied there.
+    let others = self::scene();
+    fs::remove_file(others.tars.join("part-019.tar")).unwrap();
+    fs::copy(
+        others.tars.join("part-000.tar"),
+        others.tars.join("part-020.tar"),
+    )
+    .unwrap();
+    others.report(&others.prefix(), &["--share"]);
+    let [wrong] = shared(&others).try_into().unwrap();
+    fs::copy(&wrong, &object).unwrap();
+    let e = error(scene.store(&scene.prefix(), limit, options()));
+    assert!(e.contains("run `featherload index"), "{e}");
+    // More than the limit leaves for one.
+    fs::write(&object, vec![0; 1 << 20]).unwrap();
+    let e = error(scene.store(&scene.prefix(), limit, options()));
+    assert!(e.contains("run `featherload index"), "{e}");
     scene.report(&scene.prefix(), &["--share"]);
     assert!(fs::read(&object).unwrap() == bytes);
     // It is of the shards as they were.

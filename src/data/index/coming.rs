@@ -49,6 +49,8 @@ pub(crate) struct ComingShards<'a> {
 struct Note {
     /// What is kept here, for people.
     of: String,
+    /// The name of the folder of these shards, as they are.
+    set: String,
     /// XXH3-128 of each shard, in their order.
     hashes: Vec<Hash128>,
     damaged: Vec<DamagedShard>,
@@ -124,6 +126,7 @@ impl<'a> ComingShards<'a> {
         // Whoever opens it says where the shards are: no path of this machine is in it.
         let index = Index::seal(Path::new("/"), content)?;
         let note = Note {
+            set: name_of(self.folder),
             of: format!("the index of {} shards, {}", self.paths.len(), self.address),
             hashes: self.hashes,
             damaged: report.damaged.clone(),
@@ -157,19 +160,11 @@ pub(crate) fn kept_hashes(file: &Path) -> Option<Vec<Hash128>> {
     Some(serde_json::from_slice::<Note>(&note).ok()?.hashes)
 }
 
-/// Whether these are the bytes of a file that an index of so many shards is kept in.
+/// Whether these are the bytes of a file that the index of shards of these names in `folder` is
+/// kept in.
 #[cfg(feature = "stores")]
-pub(crate) fn is_kept_index(bytes: &[u8], shards: usize) -> bool {
-    let Some((note, index)) = kept::parts(bytes) else {
-        return false;
-    };
-    let note = serde_json::from_slice::<Note>(note);
-    let sealed = SealedBytes::new(sealed::NAME, &[index]);
-    let index = sealed.ok().and_then(|bytes| Index::open(bytes).ok());
-    match (note, index) {
-        (Ok(note), Some(index)) => note.hashes.len() == shards && index.shards() == shards as u64,
-        _ => false,
-    }
+pub(crate) fn is_kept_index(bytes: &[u8], folder: &Path, names: &[String]) -> bool {
+    matches!(read_kept(bytes, folder, names), Ok(Some(_)))
 }
 
 /// The index that is kept in `file`, of shards of these names in `folder`; none where it is
@@ -188,7 +183,17 @@ pub(crate) fn open_kept(
         .map_err(|too_large| Error::dataset(file, too_large.to_string()))?;
     let mut bytes = Vec::new();
     opened.read_to_end(&mut bytes).map_err(failed)?;
-    let Some((note, index)) = kept::parts(&bytes) else {
+    let Some((note, index)) = read_kept(&bytes, folder, names)? else {
+        return Ok(None);
+    };
+    let mut report = note.scan.into_report(index.len());
+    report.damaged = note.damaged;
+    Ok(Some((index, report)))
+}
+
+/// What such a file has; none where it is damaged, of another version or of other shards.
+fn read_kept(bytes: &[u8], folder: &Path, names: &[String]) -> Result<Option<(Note, Index)>> {
+    let Some((note, index)) = kept::parts(bytes) else {
         return Ok(None);
     };
     let (Ok(note), Ok(index)) = (
@@ -197,18 +202,20 @@ pub(crate) fn open_kept(
     ) else {
         return Ok(None);
     };
-    if index.shards() != names.len() as u64 {
+    let shards = names.len() as u64;
+    if note.set != name_of(folder) || note.hashes.len() != names.len() || index.shards() != shards {
         return Ok(None);
     }
     // Their files come and go.
     let index = index.rebased(folder, &vec![Stamp::default(); names.len()])?;
     let is_named = |(number, name): (u64, &String)| index.shard_path(number) == folder.join(name);
-    if !(0..).zip(names).all(is_named) {
-        return Ok(None);
-    }
-    let mut report = note.scan.into_report(index.len());
-    report.damaged = note.damaged;
-    Ok(Some((index, report)))
+    Ok((0..).zip(names).all(is_named).then_some((note, index)))
+}
+
+/// The folder of a set is called by what its shards are like.
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// An index of shards of these names in `folder` of which nothing is known: one sample for each,

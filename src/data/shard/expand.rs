@@ -133,7 +133,6 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
 ///
 /// # Errors
 /// A glob, which no store answers; an address that is named twice.
-#[cfg(feature = "stores")]
 pub(crate) fn addresses(pattern: &str) -> Result<Vec<String>> {
     let wrong = |what: String| Error::dataset(pattern, what);
     if has_glob(pattern.as_bytes()) {
