@@ -134,8 +134,8 @@ impl Build<'_> {
         Error::option(
             "fetch_limit",
             format!(
-                "`fetch_limit` leaves {} for shards, and {} shards of the source ({}) are read at a time: give \
-                 at least {} more, or no limit.{otherwise}",
+                "`fetch_limit` leaves {} for shards, and {} shards of the source ({}) are read at a \
+                 time: give at least {} more, or no limit.{otherwise}",
                 room(shards.room),
                 numbers.len(),
                 needed(shards.bytes_of(numbers)),

@@ -20,7 +20,7 @@ use crate::error::{Error, Result, needed, room, size};
 use crate::fetch::address::Address;
 use crate::fetch::handle::{Process, Start, unexpected};
 use crate::fetch::held::Held;
-use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, to_bytes};
+use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, Unused, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::tars::{TarList, shared_index};
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
@@ -182,13 +182,19 @@ impl Fetcher {
             opened = start.opened(&process, None)?;
             tars = opened.tars.unwrap_or(tars);
         }
-        if let (Some(bytes), Some(most)) = (tars.too_large, tars.most_of_index) {
+        if let Some(unused) = tars.unused {
+            let why = match unused {
+                Unused::TooLarge(bytes) => format!(
+                    "has {}, and `fetch_limit` leaves {} for one",
+                    needed(bytes),
+                    room(tars.most_of_index.unwrap_or(0))
+                ),
+                Unused::NotWhole => "is damaged, of another version or of other shards".to_owned(),
+            };
             tracing::warn!(
-                "{}: the index that is shared there has {}, and `fetch_limit` leaves {} for one: it \
-                 is not used",
-                start.address,
-                needed(bytes),
-                room(most)
+                "{}: the index that is shared there {why}: it is not used. `featherload index \
+                 --share` puts one there in its place",
+                start.address
             );
         }
         let no_progress = |_, _| {};

@@ -104,8 +104,17 @@ pub(super) struct Tars {
     pub(super) is_indexed: bool,
     /// Most bytes that one may take, under a limit.
     pub(super) most_of_index: Option<u64>,
-    /// Bytes of one that is shared, and has more than that.
-    pub(super) too_large: Option<u64>,
+    /// Why one that is shared is not used.
+    pub(super) unused: Option<Unused>,
+}
+
+/// Why an index that is shared in the store is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Unused {
+    /// It has so many bytes, for which the limit leaves no room.
+    TooLarge(u64),
+    /// It is damaged, of another version, or of other shards.
+    NotWhole,
 }
 
 impl Opened {

@@ -19,7 +19,7 @@ use crate::fetch::disk::on_disk;
 use crate::fetch::download;
 use crate::fetch::download::{Check, Shard, state_of};
 use crate::fetch::folder::Folder;
-use crate::fetch::messages::{Tars, Trouble};
+use crate::fetch::messages::{Tars, Trouble, Unused};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::Patience;
 use crate::fetch::room::INDEX_OF_LIMIT;
@@ -154,28 +154,31 @@ impl Set {
             let hashes = kept_hashes(&folder.file(index));
             hashes.filter(|hashes| hashes.len() == list.shards.len())
         };
-        let (mut hashes, mut index_to_come, mut too_large) = (kept(), 0, None);
+        let (mut hashes, mut index_to_come, mut unused) = (kept(), 0, None);
         if hashes.is_none() {
             index_to_come = room_for_index(list.bytes(), options.limit);
             let name = shared_index(folder.path(), index);
             let length = download::length_if_offered(&store, &name, patience).await?;
             let is_too_large =
                 |bytes: &u64| options.limit.is_some() && on_disk(*bytes) > index_to_come;
-            too_large = length.filter(is_too_large);
-            if length.is_some() && too_large.is_none() {
+            unused = length.filter(is_too_large).map(Unused::TooLarge);
+            if length.is_some() && unused.is_none() {
                 let shared = download::small_if_there(&store, &name, patience).await?;
                 let names = list.names();
                 let is_whole = |bytes: &Vec<u8>| is_kept_index(bytes, folder.path(), &names);
-                if let Some(bytes) = shared.filter(is_whole) {
-                    folder.put(index, &bytes).map_err(|e| local(address, e))?;
-                    (hashes, index_to_come) = (kept(), 0);
+                match shared.filter(is_whole) {
+                    Some(bytes) => {
+                        folder.put(index, &bytes).map_err(|e| local(address, e))?;
+                        (hashes, index_to_come) = (kept(), 0);
+                    }
+                    None => unused = Some(Unused::NotWhole),
                 }
             }
         }
         let tars = Tars {
             is_indexed: hashes.is_some(),
             most_of_index: options.limit.map(|_| index_to_come),
-            too_large,
+            unused,
         };
         let mut shards = Vec::with_capacity(list.shards.len());
         for (number, (tar, file)) in list.shards.iter().zip(list.names()).enumerate() {

@@ -20,15 +20,12 @@ use featherload::{Index, Source};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::cache::scene::{Files, assert_same, build, files};
+use crate::cache::scene::{Files, assert_same, files};
 use crate::common::command::{command, featherload, object, refusal, stderr};
 use crate::common::processes::{children, send, wait_for};
 use crate::common::{FEATHERLOAD, data};
 use crate::shards::scene::shards_of;
-
-/// Samples of a shard of the source, and its shards.
-const EACH: u64 = 6;
-const SHARDS: u64 = 20;
+use crate::stores::{EACH, SHARDS, make_cache, on_disk};
 
 struct Scene {
     dir: tempfile::TempDir,
@@ -38,14 +35,9 @@ struct Scene {
 
 /// A cache as the source.
 fn cache() -> Scene {
-    let (src, dir) = (data(8, 15), tempfile::tempdir().unwrap());
+    let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("src");
-    let options = BuildOptions {
-        encode: Encoding::Jpeg { quality: 90 },
-        shard_samples: Some(EACH),
-        ..BuildOptions::default()
-    };
-    assert_eq!(build(src.path(), &cache, options).shards, SHARDS);
+    make_cache(&cache, 90);
     Scene { src: cache, dir }
 }
 
@@ -150,10 +142,6 @@ impl Scene {
         let names = files(&self.fetched()).into_keys();
         names.filter(|name| name.ends_with(".tar")).count() as u64
     }
-}
-
-fn on_disk(bytes: u64) -> u64 {
-    bytes.div_ceil(4096) * 4096
 }
 
 /// What the folder takes of the disk now.
@@ -527,13 +515,8 @@ fn a_source_that_is_another_one_by_now_is_refused() {
         match Index::is_cache(&scene.src) {
             // Built again of other pictures.
             true => {
-                let options = BuildOptions {
-                    encode: Encoding::Jpeg { quality: 80 },
-                    shard_samples: Some(EACH),
-                    ..BuildOptions::default()
-                };
                 fs::remove_dir_all(&scene.src).unwrap();
-                build(data(8, 15).path(), &scene.src, options);
+                make_cache(&scene.src, 80);
             }
             false => {
                 let bytes = fs::read(&path).unwrap();

@@ -21,8 +21,8 @@ use crate::common::rows::{Row, assert_same, rows, stream, take};
 use crate::common::{FEATHERLOAD, data};
 
 /// Samples of a shard, and shards.
-const EACH: u64 = 6;
-const SHARDS: u64 = 20;
+pub(crate) const EACH: u64 = 6;
+pub(crate) const SHARDS: u64 = 20;
 
 /// A cache, the folder that its shards come to, and no pictures beside it.
 struct Scene {
@@ -31,15 +31,20 @@ struct Scene {
     fetched: PathBuf,
 }
 
-fn scene() -> Scene {
-    let (src, dir) = (data(8, 15), tempfile::tempdir().unwrap());
-    let cache = dir.path().join("cache");
+/// A cache of so many shards in `folder`.
+pub(crate) fn make_cache(folder: &Path, quality: u8) {
     let options = BuildOptions {
-        encode: Encoding::Jpeg { quality: 90 },
+        encode: Encoding::Jpeg { quality },
         shard_samples: Some(EACH),
         ..BuildOptions::default()
     };
-    assert_eq!(build(src.path(), &cache, options).shards, SHARDS);
+    assert_eq!(build(data(8, 15).path(), folder, options).shards, SHARDS);
+}
+
+fn scene() -> Scene {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().join("cache");
+    make_cache(&cache, 90);
     Scene {
         fetched: dir.path().join("fetched"),
         cache,
@@ -80,7 +85,7 @@ fn taken(folder: &Path) -> Option<u64> {
     (names() == before).then_some(blocks * 512)
 }
 
-fn on_disk(bytes: u64) -> u64 {
+pub(crate) fn on_disk(bytes: u64) -> u64 {
     bytes.div_ceil(4096) * 4096
 }
 

@@ -232,7 +232,11 @@ fn a_shared_index_is_found_by_other_machines() {
     fs::write(&object, vec![0; 1 << 20]).unwrap();
     let e = error(scene.store(&scene.prefix(), limit, options()));
     assert!(e.contains("run `featherload index"), "{e}");
-    scene.report(&scene.prefix(), &["--share"]);
+    fs::write(&object, &bytes[..100]).unwrap();
+    let out = scene.index(&scene.prefix(), &["--share"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{said}");
+    assert!(said.contains("is damaged, of another version"), "{said}");
     assert!(fs::read(&object).unwrap() == bytes);
     // It is of the shards as they were.
     let first = scene.tars.join("part-000.tar");

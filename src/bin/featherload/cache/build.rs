@@ -307,6 +307,14 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     ));
 }
 
+/// How many helpers of a kind died.
+fn died(deaths: u64, what: &str) -> String {
+    match deaths {
+        0 => String::new(),
+        n => format!("; {n} {what} died and were replaced"),
+    }
+}
+
 fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     let state = match (report.complete, report.kept_samples) {
         (false, _) => "ended early: the same command goes on behind these",
@@ -332,28 +340,22 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         report.kept_samples
     ))?;
     if let Some(fetched) = &report.fetched {
-        let died = match fetched.deaths {
-            0 => String::new(),
-            n => format!("; {n} fetchers died and were replaced"),
-        };
         output::line(&format!(
-            "fetched    {} in {} shards, {} requests made again{died}",
+            "fetched    {} in {} shards, {} requests made again{}",
             error::size(fetched.bytes),
             fetched.shards,
-            fetched.retries
+            fetched.retries,
+            died(fetched.deaths, "fetchers")
         ))?;
     }
     if let Some(sent) = &report.sent {
-        let died = match sent.deaths {
-            0 => String::new(),
-            n => format!("; {n} senders died and were replaced"),
-        };
         output::line(&format!(
-            "sent       {} in {} objects, {} requests made again; {} shards are there{died}",
+            "sent       {} in {} objects, {} requests made again; {} shards are there{}",
             error::size(sent.bytes),
             sent.objects,
             sent.retries,
-            sent.shards_up
+            sent.shards_up,
+            died(sent.deaths, "senders")
         ))?;
     }
     if report.worker_deaths > 0 {
