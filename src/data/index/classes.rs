@@ -100,8 +100,7 @@ impl Classes {
         for name in &self.names {
             let bytes = name.as_bytes();
             if bytes.trim_ascii().is_empty()
-                || bytes.contains(&b'\n')
-                || bytes.ends_with(b"\r")
+                || bytes.iter().any(|b| matches!(b, b'\n' | b'\r'))
                 || bytes.starts_with(BOM)
             {
                 return Err(Error::dataset(
@@ -209,7 +208,7 @@ mod tests {
     fn a_name_that_is_no_line_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("classes.txt");
-        for name in ["a\nb", "a\r", " ", "\u{feff}a"] {
+        for name in ["a\nb", "a\r", "a\rb", " ", "\u{feff}a"] {
             let e = Classes::new([name]).unwrap().write(&path).unwrap_err();
             assert!(e.to_string().contains("rename its folder"), "{e}");
             assert!(!path.exists());

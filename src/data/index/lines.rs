@@ -1,11 +1,11 @@
-//! Lines of a text file: without their ends and a byte order mark, numbered
-//! from 1, of limited length.
+//! Lines of a text file: without their ends (`\n`, `\r\n` or `\r`, as Python's) and a byte
+//! order mark, numbered from 1, of limited length.
 //!
 //! Used in the consumer. Knows nothing of what the lines mean, and does not
 //! require UTF-8.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 use crate::error::{self, Error, Result};
@@ -34,16 +34,11 @@ impl<'a> Lines<'a> {
 
     /// The next line's number and bytes; `None` at the end of the file.
     pub(crate) fn next_line(&mut self) -> Result<Option<(u64, &[u8])>> {
-        self.line.clear();
-        let read = (&mut self.reader)
-            .take(MAX_LINE as u64 + 1)
-            .read_until(b'\n', &mut self.line)
-            .map_err(|e| Error::io_at("read", self.path, e))?;
-        if read == 0 {
+        if !self.read_line()? {
             return Ok(None);
         }
         self.number += 1;
-        if read > MAX_LINE {
+        if self.line.len() > MAX_LINE {
             return Err(Error::dataset_line(
                 self.path,
                 self.number,
@@ -60,6 +55,34 @@ impl<'a> Lines<'a> {
             line = line.strip_prefix(BOM).unwrap_or(line);
         }
         Ok(Some((self.number, line)))
+    }
+
+    /// The next line with its end, as far as it may be long; false at the end of the file.
+    fn read_line(&mut self) -> Result<bool> {
+        self.line.clear();
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        loop {
+            let read = self.reader.fill_buf();
+            let found = read.map_err(|e| Error::io_at("read", self.path, e))?;
+            let behind_return = self.line.ends_with(b"\r");
+            let room = (MAX_LINE + 1).saturating_sub(self.line.len());
+            let (bytes, ends) = match found.first() {
+                None => (0, true),
+                Some(first) if behind_return => (usize::from(*first == b'\n'), true),
+                Some(_) => {
+                    let found = &found[..found.len().min(room)];
+                    match found.iter().position(is_end) {
+                        Some(at) => (at + 1, found[at] == b'\n'),
+                        None => (found.len(), found.len() == room),
+                    }
+                }
+            };
+            self.line.extend_from_slice(&found[..bytes]);
+            self.reader.consume(bytes);
+            if ends {
+                return Ok(!self.line.is_empty());
+            }
+        }
     }
 }
 
@@ -106,6 +129,11 @@ mod tests {
     fn ends_and_mark_are_taken_off() {
         let all = lines(b"\xef\xbb\xbfa\r\n\nb \xff\n\xef\xbb\xbfc").unwrap();
         assert_eq!(all, [&b"a"[..], b"", b"b \xff", b"\xef\xbb\xbfc"]);
+        assert_eq!(
+            lines(b"a\r\rb\r\nc\r").unwrap(),
+            [&b"a"[..], b"", b"b", b"c"]
+        );
+        assert_eq!(lines(b"a\n\rb").unwrap(), [&b"a"[..], b"", b"b"]);
         assert!(lines(b"").unwrap().is_empty());
     }
 

@@ -8,11 +8,12 @@
 //!
 //! - The path is everything before the last delimiter (before the first of the
 //!   trailing numbers for a vector), so blanks in it are fine; a path that ends
-//!   in numbers behind blanks, or begins with `#`, is put in double quotes, where
-//!   `""` and `\"` are a quote and `\\` is a backslash.
+//!   in numbers behind blanks is put in double quotes, where `""` and `\"` are a
+//!   quote and `\\` is a backslash.
 //! - Labels: one whole number, or a vector, `0,1,0` or `0 1 0`; or none. All
-//!   lines alike.
-//! - Blank lines, and lines that begin with `#`, are passed over.
+//!   lines alike. `0,5`, which may be a fraction, is refused where nobody asks for a
+//!   vector.
+//! - Every line is a sample, but for blank ones: there are no comments.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use crate::data::index::boxes;
 use crate::data::index::foreign;
 use crate::data::index::lines::Lines;
 use crate::data::index::names::{has_image_extension, shown};
+use crate::data::index::numbers;
 use crate::data::index::report::ScanReport;
 use crate::data::index::roots::Roots;
 use crate::data::index::sealed::{Content, Labels};
@@ -92,7 +94,7 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
     let mut numbers = Vec::new();
     while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
+        if line.is_empty() {
             continue;
         }
         let label = parse(line, options, &mut path, &mut values)
@@ -156,7 +158,13 @@ enum Bad {
     NotWhole(String),
     NotNumber(String),
     NotFinite(String),
-    Unlike { this: Kind, first: Kind, line: u64 },
+    /// What follows "the label".
+    Ambiguous(String),
+    Unlike {
+        this: Kind,
+        first: Kind,
+        line: u64,
+    },
 }
 
 impl Bad {
@@ -176,6 +184,7 @@ impl Bad {
             ),
             Self::NotNumber(label) => format!("'{label}' in a vector label is not a number"),
             Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
+            Self::Ambiguous(what) => format!("the label {what}"),
             Self::Unlike { this, first, line } => format!(
                 "{} here, but {} in line {line}: put a path with blanks in double quotes",
                 this.text(),
@@ -394,6 +403,7 @@ fn split<'a>(
     if last.contains(&b',')
         && number(last.split(|&b| b == b',').next_back().unwrap_or(last)).is_some()
     {
+        check_commas(last, options)?;
         push_numbers(last, Delimiter::Byte(b','), values)?;
         return Ok((before, Parsed::Vector));
     }
@@ -420,6 +430,7 @@ fn parse_label(label: &[u8], options: &ListOptions, values: &mut Vec<f32>) -> Re
         }
         kind => {
             let delimiter = if label.contains(&b',') {
+                check_commas(label, options)?;
                 Delimiter::Byte(b',')
             } else {
                 options.delimiter
@@ -430,6 +441,18 @@ fn parse_label(label: &[u8], options: &ListOptions, values: &mut Vec<f32>) -> Re
             push_numbers(label, delimiter, values)?;
             Ok(Parsed::Vector)
         }
+    }
+}
+
+/// Refuses what may be one number, unless vectors are asked for.
+fn check_commas(label: &[u8], options: &ListOptions) -> Result<(), Bad> {
+    let is_list = options.delimiter == Delimiter::Byte(b',');
+    match std::str::from_utf8(label) {
+        Ok(label) if options.labels == ListLabels::Auto && !is_list => {
+            let checked = numbers::vector(label).map(|_| ());
+            checked.map_err(Bad::Ambiguous)
+        }
+        _ => Ok(()),
     }
 }
 

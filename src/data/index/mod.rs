@@ -13,7 +13,9 @@
 //!   `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`,
 //!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
-//!   their paths start; `value`: a label as it is written; `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
+//!   their paths start; `value`: a label as it is written; `numbers`: several numbers in a text;
+//!   `column_names`: which columns have paths and labels; `lenient_json`: a value of a JSON text;
+//!   `foreign`: what is no data set; `boxes`: box files; `beyond`: where links lead;
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
@@ -42,15 +44,18 @@ mod boxes;
 mod chosen;
 mod class_counts;
 mod classes;
+mod column_names;
 mod coming;
 mod folder;
 mod foreign;
 mod json;
 mod kept;
 mod label;
+mod lenient_json;
 mod lines;
 mod list;
 mod names;
+mod numbers;
 mod of_cache;
 mod open_cache;
 mod opening;

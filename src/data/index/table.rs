@@ -10,12 +10,13 @@
 //!
 //! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
 //!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `records`: those of CSV as
-//!   bytes;
+//! - `row`: what a record says; `csv`, `json`: records as rows; `records`, `fields`: those of CSV
+//!   as bytes;
 //! - `labels`: labels of all records.
 
 mod columns;
 mod csv;
+mod fields;
 mod form;
 mod json;
 mod labels;

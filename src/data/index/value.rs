@@ -5,6 +5,9 @@
 
 use serde_json::Value as Json;
 
+use crate::data::index::lines::BOM;
+use crate::data::index::{lenient_json, numbers};
+
 /// One sample's label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
@@ -16,47 +19,50 @@ pub(crate) enum Value {
 
 /// A text: a whole number; a fraction, or numbers separated by blanks or commas,
 /// which are a vector; anything else is the name of a class.
+///
+/// # Errors
+/// What is wrong with it, as what follows "the label".
 pub(crate) fn of_text(text: &[u8]) -> Result<Value, String> {
-    let text = text.trim_ascii();
+    let text = text.strip_prefix(BOM).unwrap_or(text).trim_ascii();
     // Separators of nothing are no vector, and no name.
     if text.iter().all(|b| *b == b',' || b.is_ascii_whitespace()) {
         return Err("is empty".into());
     }
-    let number = std::str::from_utf8(text).ok().and_then(|text| {
-        let whole = text.parse().ok().map(Value::Number);
-        whole.or_else(|| numbers(text).map(Value::Vector))
-    });
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    match number {
-        Some(Value::Vector(_)) if digits.iter().all(u8::is_ascii_digit) => {
-            Err("is a whole number of more than 64 bits".into())
+    if let Ok(text) = std::str::from_utf8(text) {
+        if let Ok(whole) = text.parse() {
+            return Ok(Value::Number(whole));
         }
-        Some(value) => Ok(value),
-        None if text.contains(&b'\n') => Err("has several lines".into()),
-        // A hole of a sparse file is none, however long.
-        None if text.contains(&0) => Err("has a zero byte".into()),
-        None => Ok(Value::Name(text.to_vec())),
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err("is a whole number of more than 64 bits".into());
+        }
+        if let Some(vector) = numbers::vector(text)? {
+            return Ok(Value::Vector(vector));
+        }
+        // What pandas and Python write for a number that is missing.
+        if digits.eq_ignore_ascii_case("nan") {
+            return Err(format!("is {text}, which is no number and no name"));
+        }
     }
-}
-
-fn numbers(text: &str) -> Option<Vec<f32>> {
-    let words = text.split(|c: char| c == ',' || c.is_ascii_whitespace());
-    let words = words.filter(|word| !word.is_empty());
-    let parsed = |word: &str| word.parse::<f32>().ok().filter(|n| n.is_finite());
-    words.map(parsed).collect()
+    match text {
+        _ if text.contains(&b'\n') => Err("has several lines".into()),
+        // A hole of a sparse file is none, however long.
+        _ if text.contains(&0) => Err("has a zero byte".into()),
+        _ => Ok(Value::Name(text.to_vec())),
+    }
 }
 
 /// What stands at `pointer` (RFC 6901) of a JSON document: a whole number, a
 /// string, which names a class, a fraction, which is a vector of one number, or an
 /// array of numbers. `None` for nothing or `null`.
 pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, String> {
-    let json: Json = serde_json::from_slice(text).map_err(|e| format!("is not JSON: {e}"))?;
     let place = || match pointer {
         "" => "the document".to_owned(),
         pointer => format!("'{pointer}'"),
     };
-    json.pointer(pointer)
-        .map_or(Ok(None), |json| of_json_value(json, place))
+    let found = lenient_json::find(text, pointer).map_err(|e| format!("is not JSON: {e}"))?;
+    let json = found.map(|found| lenient_json::parse(found, place));
+    json.map_or(Ok(None), |json| of_json_value(&json?, place))
 }
 
 /// The same of what was found at `place`.
@@ -107,10 +113,13 @@ mod tests {
             (" -1 ", Value::Number(-1)),
             ("0.5", Value::Vector(vec![0.5])),
             ("2.0", Value::Vector(vec![2.0])),
-            ("1, 0,1\n", Value::Vector(vec![1.0, 0.0, 1.0])),
+            ("1,0,1\n", Value::Vector(vec![1.0, 0.0, 1.0])),
             ("1 2", Value::Vector(vec![1.0, 2.0])),
+            ("007", Value::Number(7)),
+            ("\u{feff}3", Value::Number(3)),
+            ("\u{feff}cat", Value::Name(b"cat".to_vec())),
+            ("True", Value::Name(b"True".to_vec())),
             ("tabby cat", Value::Name(b"tabby cat".to_vec())),
-            ("nan", Value::Name(b"nan".to_vec())),
             ("n01440764", Value::Name(b"n01440764".to_vec())),
         ] {
             assert_eq!(of_text(text.as_bytes()), Ok(want), "{text}");
@@ -119,16 +128,31 @@ mod tests {
         for text in ["", " \n", ",", " , ,\n"] {
             assert_eq!(of_text(text.as_bytes()), Err("is empty".into()), "{text}");
         }
-        for text in ["99999999999999999999", "-99999999999999999999"] {
+        for text in [
+            "99999999999999999999",
+            "-99999999999999999999",
+            "+9999999999999999999",
+        ] {
             let e = of_text(text.as_bytes()).unwrap_err();
             assert!(e.contains("more than 64 bits"), "{e}");
         }
         assert_eq!(of_text(b"a\nb"), Err("has several lines".into()));
+        for (text, says) in [
+            ("NaN", "is NaN, which is no number and no name"),
+            (
+                "0,5",
+                "has '0,5', which is one number with a decimal comma or two",
+            ),
+            ("1e99", "has '1e99', which is too large"),
+        ] {
+            let e = of_text(text.as_bytes()).unwrap_err();
+            assert!(e.starts_with(says), "{e}");
+        }
     }
 
     #[test]
     fn json() {
-        let text = br#"{"a":{"b/c":[1,0.5],"s":"cat"},"n":3,"f":0.5,"h":18446744073709551615,"i":1e300,"z":null,"t":true,"e":"","m":[1,"x"]}"#;
+        let text = br#"{"a":{"b/c":[1,0.5],"s":"cat"},"n":3,"f":0.5,"h":18446744073709551615,"i":1e300,"z":null,"t":true,"e":"","m":[1,"x"],"l":99999999999999999999,"y":NaN,"w":[0,NaN]}"#;
         let at = |pointer| of_json(text, pointer);
         assert_eq!(at("/n"), Ok(Some(Value::Number(3))));
         assert_eq!(at("/f"), Ok(Some(Value::Vector(vec![0.5]))));
@@ -139,6 +163,9 @@ mod tests {
         for (pointer, want) in [
             ("/h", "has 18446744073709551615 at '/h', which is too large"),
             ("/i", "has 1e+300 at '/i', which is too large"),
+            ("/l", "has 99999999999999999999 at '/l', which is too large"),
+            ("/y", "has NaN at '/y', which is no number"),
+            ("/w", "has NaN at '/w', which is no number"),
             ("/t", "has no number, string or array"),
             ("/e", "has an empty string at '/e'"),
             ("/m", "has an array at '/m' that is not of numbers"),

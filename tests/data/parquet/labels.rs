@@ -2,6 +2,7 @@
 
 use featherload::Index;
 use featherload::index::{Classes, Label, ParquetLabels, ParquetOptions};
+use parquet::file::metadata::KeyValue;
 
 use super::scene::{
     Column, bytes, double, image, int32, int64, note, open, open_with, plain, refused, texts, ways,
@@ -61,7 +62,7 @@ fn labels_are_numbers_names_or_fractions_however_they_are_written() {
         assert_eq!(open_with(&path, &none).unwrap().label(3), Label::None);
         let said = refused(&path, &column("absent"));
         assert!(
-            said.contains("has no column 'absent' (its columns: image, label"),
+            said.contains("has no column 'absent' (its columns: 'image', 'label'"),
             "{said}"
         );
         assert!(refused(&path, &column("image")).contains("which is no label"));
@@ -120,6 +121,61 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
     assert!(said.contains("row 1: no label in column 'label'"), "{said}");
 }
 
+/// `datasets` has them as features, and its users by these names.
+#[test]
+fn a_column_of_labels_is_found_by_the_note_or_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let labels = |name| int64(name, vec![Some(1), Some(0)]);
+    let class = |names: &[&str]| {
+        let of = names.iter().map(|name| {
+            let feature = serde_json::json!({"names": ["cat", "dog"], "_type": "ClassLabel"});
+            ((*name).to_owned(), feature)
+        });
+        let features: serde_json::Map<_, _> = of.collect();
+        // As Python writes a number that is missing.
+        let note = serde_json::json!({"info": {"features": features}}).to_string();
+        let note = note.replacen('{', "{\"size\": NaN, ", 1);
+        plain().set_key_value_metadata(Some(vec![KeyValue::new("huggingface".to_owned(), note)]))
+    };
+    for name in ["labels", "fine_label", "cls", "Label", "LABELS", "breed"] {
+        write(&path, &[pictures(2), labels(name)], (2, 2), class(&[name]));
+        let index = open(&path).unwrap();
+        assert_eq!(classes(&index), [1, 0], "{name}");
+        assert_eq!(
+            index.classes().iter().collect::<Vec<_>>(),
+            ["cat", "dog"],
+            "{name}"
+        );
+    }
+    for name in ["labels", "fine_label", "cls", "Label", "Target"] {
+        write(&path, &[pictures(2), labels(name)], (2, 2), plain());
+        assert_eq!(classes(&open(&path).unwrap()), [1, 0], "{name}");
+    }
+    let two = ["fine_label", "coarse_label"];
+    let columns = || [pictures(2), labels(two[0]), labels(two[1])];
+    for properties in [plain(), class(&two), class(&["breed"])] {
+        write(&path, &columns(), (2, 2), properties);
+        let said = refused(&path, &ParquetOptions::default());
+        let want = "several columns may be the label: 'fine_label', 'coarse_label': name one with \
+                    `label_column`";
+        assert!(said.contains(want), "{said}");
+    }
+    // Of two the one with classes, and the plain name before all.
+    write(&path, &columns(), (2, 2), class(&two[1..]));
+    let files = Index::expand_parquet(&path).unwrap();
+    let (_, report) = Index::parquet(&files, &ParquetOptions::default()).unwrap();
+    assert_eq!(report.columns.unwrap().labels, ["coarse_label"]);
+    write(
+        &path,
+        &[pictures(2), labels("cls"), labels("label")],
+        (2, 2),
+        class(&["cls"]),
+    );
+    let (_, report) = Index::parquet(&files, &ParquetOptions::default()).unwrap();
+    assert_eq!(report.columns.unwrap().labels, ["label"]);
+}
+
 #[test]
 fn the_column_of_pictures_is_found_or_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -133,11 +189,13 @@ fn the_column_of_pictures_is_found_or_named() {
     );
     assert_eq!(open(&path).unwrap().len(), 2);
 
-    write(&path, &[raw("mask"), raw("photo")], (2, 2), plain());
-    assert_eq!(open(&path).unwrap().len(), 2);
+    for name in ["photo", "Image", "IMG", "pixel_values"] {
+        write(&path, &[raw("mask"), raw(name)], (2, 2), plain());
+        assert_eq!(open(&path).unwrap().len(), 2, "{name}");
+    }
     write(&path, &[raw("left"), raw("right")], (2, 2), plain());
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("may be pictures (left, right)"), "{said}");
+    assert!(said.contains("may be pictures ('left', 'right')"), "{said}");
     let named = |name: &str| ParquetOptions {
         image_column: Some(name.into()),
         ..ParquetOptions::default()

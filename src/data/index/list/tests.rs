@@ -88,9 +88,14 @@ fn good_lines() {
         ("\"a\"\"b.jpg\"\t3", Auto, "a\"b.jpg", "3"),
         (r#""a\"b\\c\d.jpg" 3"#, Auto, r#"a"b\c\d.jpg"#, "3"),
         ("\"#1.jpg\" 3", Auto, "#1.jpg", "3"),
+        ("#5.png 3", Auto, "#5.png", "3"),
+        ("  # a.jpg 3", Auto, "# a.jpg", "3"),
+        ("#", None, "#", "none"),
         ("\"a.jpg\" 0,1", Auto, "a.jpg", "[0.0, 1.0]"),
         ("\"a.jpg\" 0 1", Vector, "a.jpg", "[0.0, 1.0]"),
         ("\"a.jpg\" 2", Vector, "a.jpg", "[2.0]"),
+        ("a.jpg 0,5", Vector, "a.jpg", "[0.0, 5.0]"),
+        ("a.jpg 0,1", Auto, "a.jpg", "[0.0, 1.0]"),
         ("x/../a.jpg 1", Auto, "x/../a.jpg", "1"),
         ("..a/...jpg 1", Auto, "..a/...jpg", "1"),
     ] {
@@ -105,6 +110,7 @@ fn good_lines() {
         ("a,b.jpg,3", b',', "a,b.jpg", "3"),
         ("a.jpg , 3", b',', "a.jpg", "3"),
         ("a.jpg,0,1", b',', "a.jpg", "[0.0, 1.0]"),
+        ("a.jpg,0,5", b',', "a.jpg", "[0.0, 5.0]"),
         ("a.jpg;0,1", b';', "a.jpg", "[0.0, 1.0]"),
         ("\"a,b.jpg\",3", b',', "a,b.jpg", "3"),
         ("\"a b.jpg\" 3", b' ', "a b.jpg", "3"),
@@ -166,7 +172,7 @@ fn bad_lines_are_named() {
         ("a.jpg", Vector, ":1: no label"),
         ("\"a.jpg\"", Scalar, ":1: no label"),
         (
-            "# x\n\na.jpg 1\nb.jpg\n",
+            "\n\na.jpg 1\nb.jpg\n",
             Auto,
             ":4: no label here, but one whole",
         ),
@@ -198,13 +204,32 @@ fn bad_lines_are_named() {
         ("x/../../a.jpg 1", Auto, "`allow_outside`"),
         ("/etc/a.jpg 1", Auto, ":1: path '/etc/a.jpg' leads out"),
         ("", Auto, "no samples in this list"),
-        ("# nothing\n\n \t\n", Auto, "no samples in this list"),
+        ("\n\n \t\n", Auto, "no samples in this list"),
+        (
+            "a.jpg 1\n# more\n",
+            Auto,
+            ":2: label 'more' is not a whole number",
+        ),
+        (
+            "a.jpg 0,5\nb.jpg 1,0",
+            Auto,
+            ":1: the label has '0,5', which is one number with a decimal comma or two numbers \
+             (write 0.5 or 0 5)",
+        ),
+        (
+            "\"a.jpg\" 1,75",
+            Auto,
+            ":1: the label has '1,75', which is one number with a decimal",
+        ),
+        ("a.jpg 1,000,000", Auto, "marks between its thousands"),
     ] {
         let e = error(text.as_bytes(), &kind(labels));
         assert!(e.contains(want), "{text:?}: {e}");
     }
     let e = error(b"a.jpg 3", &by(b';'));
     assert!(e.contains("check `delimiter`"), "{e}");
+    let e = error(b"a.jpg;0,5", &by(b';'));
+    assert!(e.contains("one number with a decimal comma"), "{e}");
 }
 
 #[test]
@@ -221,14 +246,15 @@ fn what_is_no_text_is_escaped_and_shortened() {
 }
 
 #[test]
-fn order_comments_ends_and_marks() {
-    let text = b"\xef\xbb\xbf# list\r\nz.jpg 1\r\n\r\n  # more\n a\xff.jpg 0\nz.jpg 2";
+fn every_line_but_blank_ones_is_a_sample() {
+    let text = b"\xef\xbb\xbf#z.jpg 1\r\n\r\n  \n a\xff.jpg 0\n#z.jpg 2\r#.jpg 7";
     let index = list(text, &ListOptions::default()).unwrap();
-    assert_eq!(index.len(), 3);
-    assert_eq!(index.relative_path(0), Path::new("z.jpg"));
+    assert_eq!(index.len(), 4);
+    assert_eq!(index.relative_path(0), Path::new("#z.jpg"));
     let odd = Path::new(OsStr::from_bytes(b"a\xff.jpg"));
     assert_eq!(index.relative_path(1), odd);
     assert_eq!(index.label(2), Label::Class(2));
+    assert_eq!(index.label(3), Label::Class(7));
     assert_eq!(index.label_width(), 1);
     assert!(index.classes().is_empty());
 }

@@ -6,6 +6,7 @@ use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
 use serde_json::Value as Json;
 
+use crate::data::index::column_names::{self, listed};
 use crate::data::index::names::shown;
 use crate::data::index::parquet::footer::Footer;
 use crate::data::index::parquet::options::{ParquetLabels, ParquetOptions};
@@ -33,9 +34,6 @@ enum As {
     Other,
 }
 
-const PICTURES: [&str; 4] = ["image", "img", "picture", "photo"];
-const LABELS: [&str; 4] = ["label", "class", "category", "target"];
-
 impl Columns {
     pub(super) fn find(footer: &Footer, options: &ParquetOptions) -> Result<Self, String> {
         let schema = footer.data.file_metadata().schema_descr();
@@ -62,10 +60,13 @@ impl Columns {
         let label_name = match &options.labels {
             ParquetLabels::None => None,
             ParquetLabels::Column(name) => Some(name.clone()),
-            ParquetLabels::Auto => LABELS
-                .iter()
-                .find(|name| top_of(tops, name).is_some())
-                .map(|name| (*name).to_owned()),
+            ParquetLabels::Auto => {
+                let names = tops.iter().map(|top| top.name());
+                let names: Vec<&str> = names.filter(|name| *name != picture_name).collect();
+                chosen_label(&names, |name| {
+                    features.get(name).is_some_and(is_class_label)
+                })?
+            }
         };
         let label = label_name.as_deref().map(|name| {
             top_of(tops, name).ok_or_else(|| missing(name, tops, "label_column"))?;
@@ -96,6 +97,37 @@ impl Columns {
     }
 }
 
+/// The column of labels: by the first names that there are, else the one that Hugging Face's note
+/// says to have classes, else by other names.
+fn chosen_label(
+    names: &[&str],
+    has_classes: impl Fn(&str) -> bool,
+) -> Result<Option<String>, String> {
+    if names.iter().any(|name| column_names::is_plain_label(name)) {
+        return labelled(column_names::label(names));
+    }
+    let noted: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| has_classes(name))
+        .collect();
+    match noted.as_slice() {
+        [] => labelled(column_names::label(names)),
+        [only] => Ok(Some((*only).to_owned())),
+        several => match column_names::label(several) {
+            Ok(Some(name)) => Ok(Some(name)),
+            _ => labelled(Err(column_names::several_labels(&column_names::listed(
+                several,
+            )))),
+        },
+    }
+}
+
+/// As what follows the name of a file.
+fn labelled<T>(found: Result<T, String>) -> Result<T, String> {
+    found.map_err(|what| format!("is not clear about its labels: {what}"))
+}
+
 /// The one column of pictures that there is, its number, and whether it has paths beside.
 fn chosen(
     schema: &SchemaDescriptor,
@@ -107,7 +139,7 @@ fn chosen(
     for top in tops {
         match of_picture(schema, top) {
             As::Bytes(number, paths) => found.push((top.name().to_owned(), number, paths)),
-            As::Paths if is_image(top.name()) || PICTURES.contains(&top.name()) => {
+            As::Paths if is_image(top.name()) || column_names::is_picture(top.name()) => {
                 paths.get_or_insert(top.name());
             }
             As::Paths | As::Other => {}
@@ -118,14 +150,15 @@ fn chosen(
             let mut those = found.iter().filter(|(name, ..)| is(name));
             those.next().filter(|_| those.next().is_none()).cloned()
         };
-        let by_name = |name: &str| PICTURES.contains(&name);
-        return only(is_image).or_else(|| only(&by_name)).ok_or_else(|| {
-            let names = found.iter().map(|(name, ..)| name.as_str());
-            format!(
-                "has several columns that may be pictures ({}): name one with `image_column`",
-                listed(names)
-            )
-        });
+        return only(is_image)
+            .or_else(|| only(&column_names::is_picture))
+            .ok_or_else(|| {
+                let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+                format!(
+                    "has several columns that may be pictures ({}): name one with `image_column`",
+                    listed(&names)
+                )
+            });
     }
     match (found.pop(), paths) {
         (Some(one), _) => Ok(one),
@@ -133,7 +166,7 @@ fn chosen(
         (None, None) => Err(format!(
             "has no column of pictures, which is bytes or a struct with a field `bytes` (its \
              columns: {})",
-            listed(tops.iter().map(|top| top.name()))
+            listed(&names_of(tops))
         )),
     }
 }
@@ -180,16 +213,23 @@ fn top_of<'a>(tops: &'a [std::sync::Arc<Type>], name: &str) -> Option<&'a Type> 
         .find(|top| top.name() == name)
 }
 
+fn names_of(tops: &[std::sync::Arc<Type>]) -> Vec<&str> {
+    tops.iter().map(|top| top.name()).collect()
+}
+
 fn kind(feature: &Json) -> &str {
     let kind = feature.get("_type").and_then(Json::as_str);
     kind.unwrap_or_default()
 }
 
+/// Whether a feature is a class a row.
+fn is_class_label(feature: &Json) -> bool {
+    kind(feature) == "ClassLabel"
+}
+
 /// The names of a `ClassLabel`, in the order of their numbers.
 fn class_names(feature: &Json) -> Option<Vec<String>> {
-    let names = feature
-        .get("names")
-        .filter(|_| kind(feature) == "ClassLabel");
+    let names = feature.get("names").filter(|_| is_class_label(feature));
     let names = names?.as_array()?.iter();
     names.map(|name| name.as_str().map(str::to_owned)).collect()
 }
@@ -198,7 +238,7 @@ fn missing(name: &str, tops: &[std::sync::Arc<Type>], option: &str) -> String {
     format!(
         "has no column '{}' (its columns: {}): name one with `{option}`",
         shown(name.as_bytes()),
-        listed(tops.iter().map(|top| top.name()))
+        listed(&names_of(tops))
     )
 }
 
@@ -208,14 +248,4 @@ pub(super) fn paths_alone(name: &str) -> String {
          give the folder of the pictures, or a table",
         shown(name.as_bytes())
     )
-}
-
-/// Some names, for a message.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    const MOST: usize = 8;
-    let mut names: Vec<_> = names.take(MOST + 1).map(|n| shown(n.as_bytes())).collect();
-    if names.len() > MOST {
-        names[MOST] = "...".into();
-    }
-    names.join(", ")
 }

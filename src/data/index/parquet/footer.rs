@@ -3,6 +3,7 @@
 //!
 //! In the consumer, on bytes that may be anything.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use serde_json::Value as Json;
 
+use crate::data::index::lenient_json;
 use crate::data::index::parquet::thrift::{Compact, LIST, STRUCT};
 use crate::error::{Error, Result};
 use crate::sys::regular;
@@ -50,12 +52,17 @@ impl Footer {
         if note.len() > MOST_NOTE {
             return Err("has a note of Hugging Face of more than 4 MiB: write it without".into());
         }
+        let mut features = serde_json::Map::new();
         // A note of another form says nothing.
-        let mut note: Json = serde_json::from_str(note).unwrap_or_default();
-        Ok(match note.pointer_mut("/info/features").map(Json::take) {
-            Some(Json::Object(features)) => features,
-            _ => serde_json::Map::new(),
-        })
+        if let Ok(Some(found)) = lenient_json::find(note.as_bytes(), "/info/features") {
+            let each = |name: Cow<'_, str>, feature: &[u8]| {
+                if let Ok(feature) = serde_json::from_slice(feature) {
+                    features.insert(name.into_owned(), feature);
+                }
+            };
+            drop(lenient_json::members(found, each));
+        }
+        Ok(features)
     }
 }
 

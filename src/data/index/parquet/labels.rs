@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use bytes::Bytes;
-use parquet::basic::{Encoding, Type as Physical};
+use parquet::basic::{ConvertedType, Encoding, Type as Physical};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{
@@ -64,7 +64,9 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn new(column: &ColumnDescPtr) -> Result<Self, String> {
+        let is_scaled = column.converted_type() == ConvertedType::DECIMAL;
         let labels = match column.physical_type() {
+            other if is_scaled => return Err(no_label(column, &format!("decimals ({other})"))),
             Physical::INT32 | Physical::INT64 | Physical::BOOLEAN => {
                 FileLabels::Numbers(Vec::new())
             }
@@ -73,13 +75,7 @@ impl Reading {
                 numbers: Vec::new(),
                 names: Vec::new(),
             },
-            other => {
-                return Err(format!(
-                    "has {other} in column '{}', which is no label: name another with \
-                     `label_column`, or use `labels: none`",
-                    shown(column.name().as_bytes())
-                ));
-            }
+            other => return Err(no_label(column, &other.to_string())),
         };
         Ok(Self {
             labels,
@@ -100,15 +96,25 @@ impl Reading {
         let (labels, known) = (&mut self.labels, &mut self.known);
         match (labels, column.physical_type()) {
             (FileLabels::Numbers(all), Physical::INT32) => {
+                let is_unsigned = column.converted_type() == ConvertedType::UINT_32;
                 each::<Int32Type>(column, pages, (first, rows), |n| {
-                    all.push(i64::from(*n));
+                    all.push(match is_unsigned {
+                        true => i64::from(*n as u32),
+                        false => i64::from(*n),
+                    });
                     Ok(())
                 })
             }
             (FileLabels::Numbers(all), Physical::INT64) => {
+                let is_unsigned = column.converted_type() == ConvertedType::UINT_64;
                 each::<Int64Type>(column, pages, (first, rows), |n| {
-                    all.push(*n);
-                    Ok(())
+                    match is_unsigned && *n < 0 {
+                        true => Err(format!("the label {} is too large", *n as u64)),
+                        false => {
+                            all.push(*n);
+                            Ok(())
+                        }
+                    }
                 })
             }
             (FileLabels::Numbers(all), _) => each::<BoolType>(column, pages, (first, rows), |is| {
@@ -134,6 +140,14 @@ impl Reading {
     pub(super) fn finish(self) -> FileLabels {
         self.labels
     }
+}
+
+fn no_label(column: &ColumnDescPtr, kind: &str) -> String {
+    format!(
+        "has {kind} in column '{}', which is no label: name another with `label_column`, or use \
+         `labels: none`",
+        shown(column.name().as_bytes())
+    )
 }
 
 fn fraction(all: &mut Vec<f32>, number: f32) -> Result<(), String> {

@@ -4,12 +4,14 @@
 
 use std::path::Path;
 
+use crate::data::index::column_names::quoted;
+use crate::data::index::numbers;
 use crate::data::index::report::TableColumns;
 use crate::data::index::table::columns;
 use crate::data::index::table::form::Form;
 use crate::data::index::table::options::TableOptions;
 use crate::data::index::table::records::Records;
-use crate::data::index::table::row::{Row, Rows, part, ticked, without_label};
+use crate::data::index::table::row::{Row, Rows, part, without_label};
 use crate::data::index::value::{self, Value};
 use crate::error::Error;
 
@@ -26,13 +28,16 @@ pub(super) struct CsvRows<'a> {
 impl<'a> CsvRows<'a> {
     /// Reads the header line.
     pub(super) fn open(file: &'a Path, form: Form, options: &TableOptions) -> Result<Self, Error> {
-        let (records, line, names) = header(file, form)?;
-        let chosen = choose(&names, options);
-        let (path, labels) = chosen.map_err(|what| Error::dataset_line(file, line, what))?;
+        let (records, header) = header(file, form)?;
+        let chosen = choose(&header.names, options).map_err(|what| match header.is_utf8 {
+            true => what,
+            false => "the header line is not UTF-8: save the file as UTF-8".into(),
+        });
+        let (path, labels) = chosen.map_err(|what| Error::dataset_line(file, header.line, what))?;
         Ok(Self {
             file,
             records,
-            names,
+            names: header.names,
             path,
             labels,
             are_names: options.classes.is_some(),
@@ -44,14 +49,16 @@ impl<'a> CsvRows<'a> {
         std::str::from_utf8(self.records.field(column)).map_err(|_| {
             format!(
                 "column {} is not UTF-8: save the file as UTF-8",
-                ticked(&self.names[column])
+                quoted(&self.names[column])
             )
         })
     }
 
     fn fill(&self, row: &mut Row) -> Result<(), String> {
         let (has, wants) = (self.records.len(), self.names.len());
-        if has != wants {
+        // Spreadsheets end lines in separators.
+        let is_padded = || (wants..has).all(|extra| self.records.field(extra).is_empty());
+        if has < wants || !is_padded() {
             return Err(format!(
                 "{has} columns, and the header line has {wants}: put a value with a separator in \
                  double quotes"
@@ -74,12 +81,25 @@ impl<'a> CsvRows<'a> {
     }
 
     fn label(&self, column: usize) -> Result<Value, String> {
-        let text = self.text(column)?.trim_ascii().as_bytes();
+        let text = self.text(column)?.trim_ascii();
         let name = &self.names[column];
         match text {
-            [] => Err(without_label(name)),
-            _ if self.are_names => Ok(Value::Name(text.to_vec())),
-            _ => value::of_text(text).map_err(|what| format!("column {} {what}", ticked(name))),
+            "" => Err(without_label(name)),
+            _ if self.are_names => Ok(Value::Name(text.as_bytes().to_vec())),
+            _ => {
+                let value = self
+                    .refuse_comma(text)
+                    .and_then(|()| value::of_text(text.as_bytes()));
+                value.map_err(|what| format!("column {} {what}", quoted(name)))
+            }
+        }
+    }
+
+    /// Spreadsheets write semicolons where the comma is a decimal one.
+    fn refuse_comma(&self, text: &str) -> Result<(), String> {
+        match self.records.separator() {
+            b';' if numbers::is_comma_pair(text) => Err(numbers::two_meanings(text)),
+            _ => Ok(()),
         }
     }
 }
@@ -107,11 +127,10 @@ impl Rows for CsvRows<'_> {
 
 /// The positions of the path and of the labels.
 fn choose(names: &[String], options: &TableOptions) -> Result<(usize, Vec<usize>), String> {
-    check_header(names)?;
     let path = columns::path(names, options.path_column.as_deref())?.ok_or_else(|| {
         columns::no_path(names) + "; a file without a header line is a list: give its `delimiter`"
     })?;
-    let labels = columns::labels(names, &options.labels)?;
+    let labels = columns::labels(names, &options.labels, &path)?;
     let labels = labels.iter().map(|name| columns::position(names, name));
     Ok((
         columns::position(names, &path)?,
@@ -119,8 +138,16 @@ fn choose(names: &[String], options: &TableOptions) -> Result<(usize, Vec<usize>
     ))
 }
 
-/// The records behind the header line, its own line, and the names in it.
-fn header(file: &Path, form: Form) -> Result<(Records<'_>, u64, Vec<String>), Error> {
+/// The header line.
+struct Header {
+    line: u64,
+    /// With replacements for bytes that are not UTF-8.
+    names: Vec<String>,
+    is_utf8: bool,
+}
+
+/// The records behind the header line, and what stands in it.
+fn header(file: &Path, form: Form) -> Result<(Records<'_>, Header), Error> {
     let separator = if form == Form::Tsv { b'\t' } else { b',' };
     let mut records = Records::open(file, separator)?;
     let empty = || {
@@ -141,30 +168,13 @@ fn header(file: &Path, form: Form) -> Result<(Records<'_>, u64, Vec<String>), Er
         records.restart(other)?;
         line = records.next()?.ok_or_else(empty)?;
     }
-    let name = |column| {
-        let name = std::str::from_utf8(records.field(column)).map_err(|_| {
-            Error::dataset_line(
-                file,
-                line,
-                "the header line is not UTF-8: save the file as UTF-8",
-            )
-        })?;
-        Ok(name.trim_ascii().to_owned())
+    let fields = (0..records.len()).map(|column| records.field(column));
+    let header = Header {
+        line,
+        is_utf8: fields.clone().all(|field| str::from_utf8(field).is_ok()),
+        names: fields
+            .map(|field| String::from_utf8_lossy(field.trim_ascii()).into_owned())
+            .collect(),
     };
-    let names = (0..records.len()).map(name).collect::<Result<_, Error>>()?;
-    Ok((records, line, names))
-}
-
-/// A name that stands twice says of neither column which it is. Those without a name are
-/// never asked for.
-fn check_header(names: &[String]) -> Result<(), String> {
-    let mut sorted: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        None => Ok(()),
-        Some(pair) => Err(format!(
-            "two columns are called {}: rename one in the header line",
-            ticked(pair[0])
-        )),
-    }
+    Ok((records, header))
 }

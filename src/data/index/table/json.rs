@@ -1,21 +1,21 @@
 //! Lines of JSON as rows: an object a line, its keys are the columns.
 //!
-//! In the consumer. Of an object the values that are asked for are kept, for one record.
+//! In the consumer. Of an object the values that are asked for are read, and of the rest only
+//! where it ends.
 //! Which keys are meant follows from the first record.
 
-use std::fmt;
+use std::borrow::Cow;
 use std::path::Path;
 
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value as Json;
 
+use crate::data::index::column_names::{is_of_labels, quoted};
+use crate::data::index::lenient_json;
 use crate::data::index::lines::Lines;
-use crate::data::index::names::shown;
 use crate::data::index::report::TableColumns;
 use crate::data::index::table::columns;
 use crate::data::index::table::options::{TableLabels, TableOptions};
-use crate::data::index::table::row::{Row, Rows, part, ticked, without_label};
+use crate::data::index::table::row::{Row, Rows, part, without_label};
 use crate::data::index::value::{self, Value};
 use crate::error::Error;
 
@@ -92,10 +92,11 @@ impl Rows for JsonRows<'_> {
 
 impl Chosen {
     fn by_first(line: &[u8], options: &TableOptions) -> Result<Self, String> {
-        let names = object(line, &[], &|_| true)?.told;
+        let mut names = Vec::new();
+        members(line, |key, _| names.push(key.into_owned()))?;
         let path = columns::path(&names, options.path_column.as_deref())?
             .ok_or_else(|| columns::no_path(&names))?;
-        let labels = columns::labels(&names, &options.labels)?;
+        let labels = columns::labels(&names, &options.labels, &path)?;
         let mut keys = Vec::new();
         let mut place = |name: &str| {
             let (key, inside) = taken_apart(name);
@@ -120,22 +121,16 @@ impl Chosen {
     }
 
     fn fill(&self, line: &[u8], row: &mut Row) -> Result<(), String> {
-        let tells = |name: &str| self.refuses_labels && columns::is_of_labels(name);
-        let Object { values, told } = object(line, &self.keys, &tells)?;
-        if let Some(name) = told.first() {
-            return Err(format!(
-                "a label {} here, and none in the first record: add it there, or use `labels: \
-                 none`",
-                ticked(name)
-            ));
-        }
+        let values = self.values(line)?;
         let at = |place: &Place| {
-            let value = values.get(place.key).and_then(Option::as_ref);
-            let value = value.and_then(|value| value.pointer(&place.inside));
-            value.filter(|value| !value.is_null())
+            let value = values.get(place.key).copied().flatten();
+            let value = value.map(|value| lenient_json::find(value, &place.inside));
+            let value = value.transpose().map_err(|e| e.to_string())?.flatten();
+            let value = value.map(|value| lenient_json::parse(value, || quoted(&place.name)));
+            Ok::<_, String>(value.transpose()?.filter(|value| !value.is_null()))
         };
         row.path.clear();
-        match at(&self.path) {
+        match at(&self.path)? {
             Some(Json::String(path)) => row.path.extend_from_slice(path.as_bytes()),
             // An id.
             Some(Json::Number(n)) if n.is_u64() => row.path.extend(n.to_string().bytes()),
@@ -144,12 +139,12 @@ impl Chosen {
         row.label = match self.labels.as_slice() {
             [] => None,
             [place] => {
-                let value = at(place).unwrap_or(&Json::Null);
-                let value = value::of_json_value(value, || ticked(&place.name))?;
+                let value = at(place)?.unwrap_or(Json::Null);
+                let value = value::of_json_value(&value, || quoted(&place.name))?;
                 Some(value.ok_or_else(|| without_label(&place.name))?)
             }
             several => {
-                let parts = several.iter().map(|place| match at(place) {
+                let parts = several.iter().map(|place| match at(place)? {
                     None => Err(without_label(&place.name)),
                     Some(value) => part(value.as_f64(), value.to_string().as_bytes(), &place.name),
                 });
@@ -158,10 +153,51 @@ impl Chosen {
         };
         Ok(())
     }
+
+    /// The texts of the values that are kept, by the positions of their keys.
+    fn values<'l>(&self, line: &'l [u8]) -> Result<Vec<Option<&'l [u8]>>, String> {
+        let mut values = vec![None; self.keys.len()];
+        let mut twice = None;
+        let mut unexpected = None;
+        members(line, |key, value| {
+            match self.keys.iter().position(|known| *known == key) {
+                Some(at) => {
+                    if values[at]
+                        .replace(value)
+                        .is_some_and(|first| first != value)
+                    {
+                        twice = Some(at);
+                    }
+                }
+                None if self.refuses_labels && is_of_labels(&key) && value != b"null" => {
+                    unexpected.get_or_insert(key);
+                }
+                None => {}
+            }
+        })?;
+        if let Some(at) = twice {
+            let what = lenient_json::twice(&self.keys[at]);
+            return Err(format!("not a JSON object: {what}"));
+        }
+        match unexpected {
+            None => Ok(values),
+            Some(key) => Err(format!(
+                "a label {} here, and none in the first record: add it there, or use `labels: \
+                 none`",
+                quoted(&key)
+            )),
+        }
+    }
+}
+
+/// The keys of the object in a line, and the texts of their values.
+fn members<'l>(line: &'l [u8], each: impl FnMut(Cow<'l, str>, &'l [u8])) -> Result<(), String> {
+    lenient_json::members(line, each)
+        .map_err(|fault| format!("not a JSON object: {fault} of the line"))
 }
 
 fn without_path(name: &str, is_there: bool) -> String {
-    let name = ticked(name);
+    let name = quoted(name);
     match is_there {
         true => format!(
             "{name} is not text: name the place of the path with `path_column`, such as \
@@ -179,112 +215,6 @@ fn taken_apart(name: &str) -> (String, &str) {
     let end = pointer.find('/').unwrap_or(pointer.len());
     let key = pointer[..end].replace("~1", "/").replace("~0", "~");
     (key, &pointer[end..])
-}
-
-/// What is kept of an object.
-struct Object {
-    /// Of the keys that are asked for, by their position.
-    values: Vec<Option<Json>>,
-    /// Other keys that were to be told.
-    told: Vec<String>,
-}
-
-/// Reads the object in a line: the values of `keys`, and which others `tells` names.
-fn object(line: &[u8], keys: &[String], tells: &dyn Fn(&str) -> bool) -> Result<Object, String> {
-    let text = std::str::from_utf8(line)
-        .map_err(|_| "this line is not UTF-8: save the file as UTF-8".to_owned())?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let read = Keys { keys, tells }.deserialize(&mut json);
-    let read = read.and_then(|object| json.end().map(|()| object));
-    read.map_err(|e| {
-        // The line is that of the file.
-        let what = e.to_string();
-        let what = what.split(" at line ").next().unwrap_or_default();
-        let what = shown(what.as_bytes());
-        format!(
-            "not a JSON object: {what}, at byte {} of the line",
-            e.column()
-        )
-    })
-}
-
-struct Keys<'a> {
-    keys: &'a [String],
-    tells: &'a dyn Fn(&str) -> bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Keys<'_> {
-    type Value = Object;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Keys<'_> {
-    type Value = Object;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-        let mut found = Object {
-            values: vec![None; self.keys.len()],
-            told: Vec::new(),
-        };
-        loop {
-            let key = Key {
-                keys: self.keys,
-                tells: self.tells,
-                told: &mut found.told,
-            };
-            match map.next_key_seed(key)? {
-                None => return Ok(found),
-                Some(None) => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                Some(Some(at)) => {
-                    let value = map.next_value()?;
-                    if found.values[at].replace(value).is_some() {
-                        let name = ticked(&self.keys[at]);
-                        return Err(A::Error::custom(format!("{name} stands in it twice")));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Which of the keys that are asked for a key is. Others take no memory.
-struct Key<'a> {
-    keys: &'a [String],
-    tells: &'a dyn Fn(&str) -> bool,
-    told: &'a mut Vec<String>,
-}
-
-impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<usize>, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Key<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Option<usize>, E> {
-        let at = self.keys.iter().position(|known| known == key);
-        if at.is_none() && (self.tells)(key) {
-            self.told.push(key.to_owned());
-        }
-        Ok(at)
-    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,19 @@
 //! record begins in.
 //!
 //! In the consumer. Holds one record of limited length. Knows nothing of what fields
-//! mean. Empty lines are passed over, as every reader of CSV does.
+//! mean.
+//!
+//! - A line ends with `\n`, `\r\n` or `\r`. Blank lines are passed over, as every reader of CSV
+//!   does.
+//! - Blanks around a field are no part of it. Those in double quotes are.
+//! - A quote inside a field that does not begin with one is text.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-
 use crate::data::index::lines::{self, BOM, MAX_LINE};
+use crate::data::index::table::fields::Fields;
 use crate::error::{self, Error, Result};
 
 /// More columns are no table of pictures: as many as a spreadsheet has.
@@ -19,14 +23,11 @@ const MOST_COLUMNS: usize = 16_384;
 pub(super) struct Records<'a> {
     path: &'a Path,
     input: BufReader<File>,
-    parser: Reader,
-    /// The fields of a record, one behind the other.
-    bytes: Vec<u8>,
-    /// Where each of them ends.
-    ends: Vec<usize>,
-    fields: usize,
+    record: Fields,
     /// The line of the byte that comes next.
     line: u64,
+    /// Whether the byte before it is `\r`.
+    is_behind_return: bool,
 }
 
 impl<'a> Records<'a> {
@@ -35,13 +36,11 @@ impl<'a> Records<'a> {
         let mut records = Self {
             path,
             input: BufReader::with_capacity(1 << 16, file),
-            parser: Reader::new(),
-            bytes: vec![0; 1 << 10],
-            ends: vec![0; 64],
-            fields: 0,
+            record: Fields::new(separator),
             line: 1,
+            is_behind_return: false,
         };
-        records.begin(separator)?;
+        records.pass_mark()?;
         Ok(records)
     }
 
@@ -50,11 +49,12 @@ impl<'a> Records<'a> {
         let start = self.input.seek(SeekFrom::Start(0));
         start.map_err(|e| Error::io_at("read again", self.path, e))?;
         self.line = 1;
-        self.begin(separator)
+        self.is_behind_return = false;
+        self.record = Fields::new(separator);
+        self.pass_mark()
     }
 
-    fn begin(&mut self, separator: u8) -> Result<()> {
-        self.parser = ReaderBuilder::new().delimiter(separator).build();
+    fn pass_mark(&mut self) -> Result<()> {
         if self.buffer()?.starts_with(BOM) {
             self.input.consume(BOM.len());
         }
@@ -68,89 +68,90 @@ impl<'a> Records<'a> {
 
     /// The line that the next record begins in; `None` at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<u64>> {
-        self.fields = 0;
-        self.pass_empty_lines()?;
-        if self.buffer()?.is_empty() {
-            return Ok(None);
-        }
-        let begins = self.line;
-        let path = self.path;
-        let failed = |what: String| Err(Error::dataset_line(path, begins, what));
-        let (mut taken, mut written) = (0, 0);
         loop {
-            let read = self.input.fill_buf();
-            let found = read.map_err(|e| Error::io_at("read", path, e))?;
-            let is_end = found.is_empty();
-            // A line's end ends a record that the file's end does, unless a quote is open.
-            let piece = match is_end {
-                true => b"\n",
-                false => &found[..found.len().min(MAX_LINE + 1 - taken)],
+            self.record.begin();
+            let Some(begins) = self.read_line()? else {
+                return Ok(None);
             };
-            let (result, read, wrote, ends) = self.parser.read_record(
-                piece,
-                &mut self.bytes[written..],
-                &mut self.ends[self.fields..],
-            );
-            self.line += piece[..read].iter().filter(|b| **b == b'\n').count() as u64;
-            written += wrote;
-            self.fields += ends;
-            if !is_end {
-                self.input.consume(read);
-                taken += read;
-            }
-            if taken > MAX_LINE {
-                return failed(format!(
-                    "a record is longer than {}: is a double quote not closed?",
-                    error::size(MAX_LINE as u64)
-                ));
-            }
-            match result {
-                ReadRecordResult::Record => return Ok(Some(begins)),
-                ReadRecordResult::End => return Ok(None),
-                ReadRecordResult::InputEmpty if is_end => {
-                    return failed("a double quote is not closed up to the end of the file".into());
-                }
-                ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputFull => self.bytes.resize(2 * self.bytes.len(), 0),
-                ReadRecordResult::OutputEndsFull if self.ends.len() >= MOST_COLUMNS => {
-                    return failed(format!(
-                        "a record has more than {MOST_COLUMNS} columns: is this a table?"
-                    ));
-                }
-                ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
+            if !self.record.is_blank() {
+                return Ok(Some(begins));
             }
         }
     }
 
-    fn pass_empty_lines(&mut self) -> Result<()> {
+    /// Reads up to the end of a record, or of a blank line.
+    fn read_line(&mut self) -> Result<Option<u64>> {
+        let mut begins = self.line;
+        let mut taken = 0;
         loop {
-            let found = self.buffer()?;
-            let is_empty = |b: &&u8| matches!(b, b'\n' | b'\r');
-            let empty = found.iter().take_while(is_empty).count();
-            let ends = found[..empty].iter().filter(|b| **b == b'\n').count();
-            if empty == 0 {
-                return Ok(());
+            let path = self.path;
+            let failed = |begins, what| Err(Error::dataset_line(path, begins, what));
+            let read = self.input.fill_buf();
+            let found = read.map_err(|e| Error::io_at("read", path, e))?;
+            if found.is_empty() {
+                return match (taken, self.record.is_open()) {
+                    (0, _) => Ok(None),
+                    (_, true) => {
+                        let what = "a double quote is not closed up to the end of the file";
+                        failed(begins, what.into())
+                    }
+                    (_, false) => {
+                        self.record.push(b'\n');
+                        Ok(Some(begins))
+                    }
+                };
             }
-            self.line += ends as u64;
-            self.input.consume(empty);
+            let mut is_whole = false;
+            let mut used = 0;
+            for byte in &found[..found.len().min(MAX_LINE + 1 - taken)] {
+                used += 1;
+                let ends_pair = *byte == b'\n' && self.is_behind_return;
+                self.is_behind_return = *byte == b'\r';
+                self.line += u64::from(matches!(byte, b'\n' | b'\r') && !ends_pair);
+                // Of the line before.
+                if ends_pair && taken + used == 1 {
+                    begins = self.line;
+                    continue;
+                }
+                is_whole = self.record.push(*byte);
+                if is_whole || self.record.len() >= MOST_COLUMNS {
+                    break;
+                }
+            }
+            self.input.consume(used);
+            taken += used;
+            if taken > MAX_LINE {
+                return failed(
+                    begins,
+                    format!(
+                        "a record is longer than {}: is a double quote not closed?",
+                        error::size(MAX_LINE as u64)
+                    ),
+                );
+            }
+            if is_whole {
+                return Ok(Some(begins));
+            }
+            if self.record.len() >= MOST_COLUMNS {
+                let what =
+                    format!("a record has more than {MOST_COLUMNS} columns: is this a table?");
+                return failed(begins, what);
+            }
         }
+    }
+
+    pub(super) fn separator(&self) -> u8 {
+        self.record.separator
     }
 
     /// How many fields the record has.
     pub(super) fn len(&self) -> usize {
-        self.fields
+        self.record.len()
     }
 
     /// A field of the record; empty where it has none of this number.
     pub(super) fn field(&self, at: usize) -> &[u8] {
-        let ends = &self.ends[..self.fields];
-        let start = at
-            .checked_sub(1)
-            .map_or(Some(&0), |before| ends.get(before));
-        let places = start.zip(ends.get(at));
-        places
-            .and_then(|(start, end)| self.bytes.get(*start..*end))
-            .unwrap_or_default()
+        self.record.get(at)
     }
 }
 
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn quotes_ends_and_marks_are_those_of_the_rfc() {
-        for end in ["\n", "\r\n"] {
+        for end in ["\n", "\r\n", "\r"] {
             let text = [
                 "\u{feff}a,b",
                 "",
@@ -197,7 +198,7 @@ mod tests {
                 found,
                 [
                     fields(1, "a", "b"),
-                    fields(3, "x \"y\"\n,z", " 1 "),
+                    fields(3, "x \"y\"\n,z", "1"),
                     fields(7, "c", ""),
                     fields(8, "d", "e"),
                 ],
@@ -207,6 +208,29 @@ mod tests {
         assert!(records(b"").unwrap().is_empty());
         assert!(records(b"\xef\xbb\xbf\n\r\n\n").unwrap().is_empty());
         assert_eq!(records(b"a\n\"\"\n").unwrap()[1], (2, vec![String::new()]));
+    }
+
+    /// Spreadsheets and people write so; in pandas it takes `skipinitialspace`.
+    #[test]
+    fn blanks_around_fields_and_their_quotes_do_not_count() {
+        let row = |text: &str| records(text.as_bytes()).unwrap().remove(0).1;
+        for (text, want) in [
+            ("\"1.png\", \"cat\"", &["1.png", "cat"][..]),
+            ("\"a\" ,\t\"b\"\t\n", &["a", "b"]),
+            (" a b , c ", &["a b", "c"]),
+            ("\" a \",\" \"", &[" a ", " "]),
+            ("\"a, \"\"b\"\"\" , c", &["a, \"b\"", "c"]),
+            ("5\" disk, 6 \"x\"", &["5\" disk", "6 \"x\""]),
+            ("\"a\"b,\"c\" d", &["ab", "c d"]),
+            (" , \"\"", &["", ""]),
+            ("\"a\" \"b\",c", &["a \"b\"", "c"]),
+        ] {
+            assert_eq!(row(text), want, "{text}");
+        }
+        assert_eq!(
+            records(b"a\n  \n\t\nb\n").unwrap()[1],
+            (4, vec!["b".to_owned()])
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! In the consumer.
 
+use crate::data::index::column_names::quoted;
 use crate::data::index::names::shown;
 use crate::data::index::report::TableColumns;
 use crate::data::index::value::Value;
@@ -33,7 +34,7 @@ pub(super) fn part(number: Option<f64>, text: &[u8], column: &str) -> Result<f32
         format!(
             "'{}' in column {} is not a number: labels of several columns are numbers",
             shown(text),
-            ticked(column)
+            quoted(column)
         )
     })
 }
@@ -41,11 +42,6 @@ pub(super) fn part(number: Option<f64>, text: &[u8], column: &str) -> Result<f32
 pub(super) fn without_label(column: &str) -> String {
     format!(
         "no label in column {}: add it, or use `labels: none`",
-        ticked(column)
+        quoted(column)
     )
-}
-
-/// A column's name, for a message.
-pub(super) fn ticked(name: &str) -> String {
-    format!("'{}'", shown(name.as_bytes()))
 }

@@ -121,9 +121,9 @@ fn tables_of_several_kinds_are_read() {
         ("a.csv", "label\tpath\n1\ta.jpg\n", auto, &[("a.jpg", "1")]),
         (
             "a.CSV",
-            "\u{feff}path\n a b.jpg \n",
+            "\u{feff}path\n a b.jpg \n\" c.jpg \"\n",
             auto,
-            &[(" a b.jpg ", "none")],
+            &[("a b.jpg", "none"), (" c.jpg ", "none")],
         ),
         // A name that is asked for; case counts.
         (
@@ -387,7 +387,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
         (
             "a.csv",
             b"\n\npath,x,x\na.jpg,1,1\n",
-            auto,
+            &by(&["x"]),
             ":3: two columns are called 'x': rename one in the header line",
         ),
         (
@@ -487,31 +487,31 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.jsonl",
             b"{\"path\": \"a\"}\n[1]\n",
             auto,
-            ":2: not a JSON object: invalid type: sequence, expected an object, at byte",
+            ":2: not a JSON object: it is an array, at byte 0 of the line",
         ),
         (
             "a.jsonl",
             b"{\"path\": \"a\"}\n{\"path\": \"a\", \"\n",
             auto,
-            ":2: not a JSON object: EOF while parsing a string, at byte 15 of the line",
+            ":2: not a JSON object: it ends inside a text, at byte 15 of the line",
         ),
         (
             "a.jsonl",
             b"{\"path\": \"a\"} {}\n",
             auto,
-            ":1: not a JSON object: trailing characters, at byte 15",
+            ":1: not a JSON object: something stands behind it, at byte 14",
         ),
         (
             "a.jsonl",
             b"{\n  \"path\": \"a\"\n}\n",
             auto,
-            ":1: not a JSON object: EOF while parsing an object",
+            ":1: not a JSON object: it ends inside an object",
         ),
         (
             "a.jsonl",
             b"{\"path\": \"\xe4\"}\n",
             auto,
-            ":1: this line is not UTF-8: save",
+            ":1: has text at 'path' that is not UTF-8",
         ),
         (
             "a.jsonl",
@@ -571,6 +571,122 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
     }
     let e = Index::table(Path::new("/no/such.csv"), auto).unwrap_err();
     assert!(e.to_string().contains("no such file"), "{e}");
+}
+
+/// pandas and Python's json read them.
+#[test]
+fn what_nobody_reads_refuses_no_table() {
+    let auto = &TableOptions::default();
+    for odd in [
+        &b"NaN"[..],
+        b"[1, -Infinity, {\"label\": NaN}]",
+        b"1e999",
+        b"99999999999999999999999999",
+        b"\"\\ud800\"",
+        b"\"\xe4\"",
+        b"1, \"x\": 2",
+    ] {
+        let line = |path: &str, label: &str| {
+            let front = format!("\u{feff}{{\"file_name\": \"{path}\", \"x\": ");
+            let end = format!(", \"label\": {label}}}\n");
+            [front.as_bytes(), odd, end.as_bytes()].concat()
+        };
+        let text = [line("1.png", "0"), line("2.png", "3")].concat();
+        let (index, _) = at("a.jsonl", &text, auto).unwrap();
+        assert_eq!(index.len(), 2);
+        assert_eq!(index.label(1), Label::Class(3));
+        let e = error("a.jsonl", &line("1.png", "NaN"), auto);
+        assert_eq!(e, ":1: has NaN at 'label', which is no number");
+    }
+    let inside = b"{\"m\": {\"p\": \"1.png\", \"s\": NaN, \"l\": 4}, \"n\": Infinity}\n";
+    let nested = TableOptions {
+        path_column: Some("/m/p".into()),
+        ..by(&["/m/l"])
+    };
+    let (index, _) = at("a.jsonl", inside, &nested).unwrap();
+    assert_eq!(index.label(0), Label::Class(4));
+    // Names and values of columns of CSV.
+    let text = b"file_name,x,x,b\xe4r,label\n1.png,\xe4,,NaN,0\n2.png,a,b,c,3,,\n";
+    let (index, _) = at("a.csv", text, auto).unwrap();
+    assert_eq!(index.label(1), Label::Class(3));
+}
+
+/// In pandas `0,5` is a text.
+#[test]
+fn a_decimal_comma_is_no_vector() {
+    let auto = &TableOptions::default();
+    let says = "column 'label' has '0,5', which is one number with a decimal comma or two numbers";
+    for (name, text, line) in [
+        ("a.csv", "path;label\n1.png;0,5\n2.png;1,0\n", 2),
+        ("a.csv", "path,label\n1.png,\"0,5\"\n", 2),
+        ("a.tsv", "path\tlabel\n1.png\t1\n2.png\t0,5\n", 3),
+        ("a.csv", "path,label\n1.png,\"1,0\"\n2.png,\"0,5\"\n", 3),
+    ] {
+        let e = error(name, text.as_bytes(), auto);
+        assert!(e.starts_with(&format!(":{line}: {says}")), "{text}: {e}");
+    }
+    // Spreadsheets with semicolons have decimal commas; those with commas have flags.
+    let e = error("a.csv", b"path;label\n1.png;1,0\n", auto);
+    assert!(e.contains("'1,0', which is one number"), "{e}");
+    let found = read("a.csv", "path,label\n1.png,\"1,0\"\n", auto);
+    assert_eq!(found[0].1, "[1.0, 0.0]");
+    let found = read("a.csv", "path;label\n1.png;1,0,1\n", auto);
+    assert_eq!(found[0].1, "[1.0, 0.0, 1.0]");
+    let e = error("a.csv", b"path;a;b\n1.png;0,5;1\n", &by(&["a", "b"]));
+    assert!(
+        e.starts_with(":2: '0,5' in column 'a' is not a number"),
+        "{e}"
+    );
+    // As class names they are texts.
+    let classes = TableOptions {
+        classes: Some(Classes::new(["1,0", "0,5"]).unwrap()),
+        ..TableOptions::default()
+    };
+    assert_eq!(read("a.csv", "path;label\n1.png;0,5\n", &classes)[0].1, "1");
+}
+
+/// As pandas with `skipinitialspace`.
+#[test]
+fn blanks_around_quotes_and_names_do_not_count() {
+    let text = "file_name, label\n\"1.png\", \"cat\"\n2.png, cat\n \"3.png\" ,\"ant\" \n";
+    for end in ["\n", "\r\n", "\r"] {
+        let text = text.replace('\n', end);
+        let (index, report) = at("a.csv", text.as_bytes(), &TableOptions::default()).unwrap();
+        let classes: Vec<_> = index.classes().iter().collect();
+        assert_eq!(classes, ["ant", "cat"]);
+        assert_eq!(
+            (index.label(0), index.label(2)),
+            (Label::Class(1), Label::Class(0))
+        );
+        assert_eq!(index.relative_path(2), Path::new("3.png"));
+        assert_eq!(report.columns.unwrap().labels, ["label"]);
+    }
+}
+
+#[test]
+fn a_column_of_labels_is_found_by_its_name_or_several_are_named() {
+    let auto = &TableOptions::default();
+    for name in [
+        "labels",
+        "Labels",
+        "cls",
+        "fine_label",
+        "LabelName",
+        "class id",
+    ] {
+        let text = format!("file_name,{name}\n1.png,3\n");
+        assert_eq!(read("a.csv", &text, auto)[0].1, "3", "{name}");
+        let text = format!("{{\"file_name\": \"1.png\", \"{name}\": 3}}");
+        assert_eq!(read("a.jsonl", &text, auto)[0].1, "3", "{name}");
+    }
+    let e = error(
+        "a.csv",
+        b"file_name,fine_label,coarse_label\n1.png,3,1\n",
+        auto,
+    );
+    let want = ":1: several columns may be the label: 'fine_label', 'coarse_label': name one with \
+                `label_column`, or use `labels: none`";
+    assert_eq!(e, want);
 }
 
 #[test]

@@ -1,0 +1,488 @@
+//! One value of a JSON text by its place: of the rest only the structure is read.
+//!
+//! Used in the consumer, on texts of strangers. As readers of Python do, it passes over what
+//! JSON does not have, where nobody asks for it: NaN and Infinity, numbers that are too large,
+//! texts that are not UTF-8, halves of characters, deep nesting, keys that stand twice, a byte
+//! order mark. A value that is asked for is strict JSON. Nothing recurses; memory is a byte for
+//! each bracket that is open.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use crate::data::index::lines::BOM;
+use crate::data::index::names::shown;
+
+/// Why a text has no structure.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fault {
+    what: String,
+    /// The byte, from 0.
+    pub(crate) at: usize,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, at byte {}", self.what, self.at)
+    }
+}
+
+/// The text of the value at `pointer` (RFC 6901).
+///
+/// # Errors
+/// No structure; a key on the way that has two values.
+pub(crate) fn find<'a>(text: &'a [u8], pointer: &str) -> Result<Option<&'a [u8]>, Fault> {
+    let mut value = whole(text)?;
+    if pointer.is_empty() {
+        return Ok(Some(value));
+    }
+    for token in pointer.strip_prefix('/').unwrap_or(pointer).split('/') {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        let found = match value.first() {
+            Some(b'{') => member(value, &token)?,
+            Some(b'[') => element(value, &token)?,
+            _ => None,
+        };
+        match found {
+            Some(found) => value = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(value))
+}
+
+/// Gives each key of an object and the text of its value to `each`. A key that is no text has a
+/// replacement in it.
+///
+/// # Errors
+/// No structure, or no object.
+pub(crate) fn members<'a>(
+    text: &'a [u8],
+    mut each: impl FnMut(Cow<'a, str>, &'a [u8]),
+) -> Result<(), Fault> {
+    let mut scan = Scan::new(text);
+    if scan.peek() != Some(b'{') {
+        let what = match scan.peek() {
+            None => "it is empty",
+            Some(b'[') => "it is an array",
+            Some(_) => "it does not begin with {",
+        };
+        return Err(scan.fault(what));
+    }
+    scan.at += 1;
+    let mut ends = scan.is_closed(b'}');
+    while !ends {
+        let key = scan.key()?;
+        each(key_text(key), scan.value()?);
+        ends = scan.pass_comma_or(b'}')?;
+    }
+    scan.end()
+}
+
+/// What a value's text says, strictly. `place` is what messages call it.
+pub(crate) fn parse(value: &[u8], place: impl Fn() -> String) -> Result<Json, String> {
+    let Ok(text) = std::str::from_utf8(value) else {
+        return Err(format!("has text at {} that is not UTF-8", place()));
+    };
+    let is_whole = || {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    if text.parse::<i64>().is_err() && is_whole() {
+        return Err(too_large(text, place()));
+    }
+    serde_json::from_str(text).map_err(|e| {
+        let what = e.to_string();
+        let what = what.split(" at line ").next().unwrap_or_default();
+        let is_none = |word: &&str| word.contains("NaN") || word.contains("Infinity");
+        let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
+        match words.find(is_none) {
+            Some(word) if !text.starts_with('"') => {
+                format!("has {word} at {}, which is no number", place())
+            }
+            _ if what.contains("out of range") => too_large(text, place()),
+            _ if what.contains("surrogate") || what.contains("hex escape") => {
+                format!(
+                    "has half a character (a lone surrogate) in the text at {}",
+                    place()
+                )
+            }
+            _ => format!(
+                "has '{}' at {}: {}",
+                shown(value),
+                place(),
+                shown(what.as_bytes())
+            ),
+        }
+    })
+}
+
+fn too_large(text: &str, place: String) -> String {
+    format!(
+        "has {} at {place}, which is too large",
+        shown(text.as_bytes())
+    )
+}
+
+/// The one value that a text is.
+fn whole(text: &[u8]) -> Result<&[u8], Fault> {
+    let mut scan = Scan::new(text);
+    let value = scan.value()?;
+    scan.end()?;
+    Ok(value)
+}
+
+fn member<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Fault> {
+    let mut found: Option<&[u8]> = None;
+    let mut has_two = false;
+    members(object, |key, value| {
+        if key == name {
+            has_two |= found.replace(value).is_some_and(|first| first != value);
+        }
+    })?;
+    match has_two {
+        false => Ok(found),
+        true => Err(Fault {
+            what: twice(name),
+            at: 0,
+        }),
+    }
+}
+
+/// A key that has two values.
+pub(crate) fn twice(name: &str) -> String {
+    format!("'{}' stands in it twice", shown(name.as_bytes()))
+}
+
+fn element<'a>(array: &'a [u8], token: &str) -> Result<Option<&'a [u8]>, Fault> {
+    let is_number = token == "0" || !token.starts_with(['0', '+']);
+    let Some(wanted) = token.parse::<usize>().ok().filter(|_| is_number) else {
+        return Ok(None);
+    };
+    let mut scan = Scan::new(array);
+    scan.at += 1;
+    let mut ends = scan.is_closed(b']');
+    for at in 0.. {
+        if ends {
+            break;
+        }
+        let value = scan.value()?;
+        if at == wanted {
+            return Ok(Some(value));
+        }
+        ends = scan.pass_comma_or(b']')?;
+    }
+    Ok(None)
+}
+
+/// A key's text, by what stands between its quotes.
+fn key_text(raw: &[u8]) -> Cow<'_, str> {
+    if raw.contains(&b'\\') {
+        let quoted = [b"\"", raw, b"\""].concat();
+        if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
+            return Cow::Owned(text);
+        }
+    }
+    String::from_utf8_lossy(raw)
+}
+
+struct Scan<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    /// At the first byte that counts.
+    fn new(text: &'a [u8]) -> Self {
+        let at = if text.starts_with(BOM) { BOM.len() } else { 0 };
+        let mut scan = Self { text, at };
+        scan.pass_blanks();
+        scan
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn pass_blanks(&mut self) {
+        let is_blank = |b: &&u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
+        self.at += self.text[self.at..].iter().take_while(is_blank).count();
+    }
+
+    fn fault(&self, what: impl Into<String>) -> Fault {
+        Fault {
+            what: what.into(),
+            at: self.at,
+        }
+    }
+
+    /// One value, whatever it is; then the blanks behind it.
+    fn value(&mut self) -> Result<&'a [u8], Fault> {
+        self.pass_blanks();
+        let start = self.at;
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            self.pass_blanks();
+            match self.peek() {
+                Some(bracket @ (b'{' | b'[')) => {
+                    // Both close two bytes behind in ASCII.
+                    let close = bracket + 2;
+                    self.at += 1;
+                    if !self.is_closed(close) {
+                        if close == b'}' {
+                            self.key()?;
+                        }
+                        open.push(close);
+                        continue;
+                    }
+                }
+                Some(b'"') => self.pass_string()?,
+                _ => self.pass_word()?,
+            }
+            // A value has ended, and all that it ends.
+            loop {
+                let Some(close) = open.last().copied() else {
+                    let end = self.at;
+                    self.pass_blanks();
+                    return Ok(&self.text[start..end]);
+                };
+                if !self.pass_comma_or(close)? {
+                    if close == b'}' {
+                        self.key()?;
+                    }
+                    break;
+                }
+                open.pop();
+            }
+        }
+    }
+
+    /// Behind an opening bracket: whether nothing stands in it.
+    fn is_closed(&mut self, close: u8) -> bool {
+        self.pass_blanks();
+        let ends = self.peek() == Some(close);
+        self.at += usize::from(ends);
+        ends
+    }
+
+    /// Behind a value in brackets: true at their end, false behind a comma.
+    fn pass_comma_or(&mut self, close: u8) -> Result<bool, Fault> {
+        self.pass_blanks();
+        let inside = if close == b'}' {
+            "an object"
+        } else {
+            "an array"
+        };
+        let ends = match self.peek() {
+            Some(b',') => false,
+            Some(byte) if byte == close => true,
+            None => return Err(self.fault(format!("it ends inside {inside}"))),
+            Some(_) => {
+                let close = char::from(close);
+                return Err(self.fault(format!("no comma and no {close} behind a value")));
+            }
+        };
+        self.at += 1;
+        Ok(ends)
+    }
+
+    /// A key without its quotes, and the colon behind it.
+    fn key(&mut self) -> Result<&'a [u8], Fault> {
+        self.pass_blanks();
+        match self.peek() {
+            Some(b'"') => {}
+            None => return Err(self.fault("it ends inside an object")),
+            Some(_) => return Err(self.fault("no key in double quotes")),
+        }
+        let start = self.at + 1;
+        self.pass_string()?;
+        let key = &self.text[start..self.at - 1];
+        self.pass_blanks();
+        match self.peek() {
+            Some(b':') => {
+                self.at += 1;
+                Ok(key)
+            }
+            None => Err(self.fault("it ends inside an object")),
+            Some(_) => Err(self.fault("no colon behind a key")),
+        }
+    }
+
+    fn pass_string(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            self.at += match byte {
+                b'\\' => 2,
+                _ => 1,
+            };
+            if byte == b'"' {
+                return Ok(());
+            }
+        }
+        self.at = self.text.len();
+        Err(self.fault("it ends inside a text"))
+    }
+
+    /// A number, or a word such as `true` and `NaN`.
+    fn pass_word(&mut self) -> Result<(), Fault> {
+        let is_part = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_');
+        let bytes = self.text[self.at..].iter().take_while(is_part).count();
+        if bytes == 0 {
+            return Err(match self.peek() {
+                None => self.fault("it ends before a value"),
+                Some(_) => self.fault("no value"),
+            });
+        }
+        self.at += bytes;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        self.pass_blanks();
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.fault("something stands behind it")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &[u8], pointer: &str) -> Option<String> {
+        let found = find(text, pointer).unwrap_or_else(|e| panic!("{pointer}: {e}"));
+        found.map(|value| String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Python's `json.loads` reads all of these.
+    #[test]
+    fn what_nobody_asks_for_is_passed_over() {
+        for odd in [
+            &b"NaN"[..],
+            b"-Infinity",
+            b"1e999",
+            b"123456789012345678901234567890",
+            b"\"\\ud800\"",
+            b"\"\xff\xe4\"",
+            b"\"\\\"}]\\\\\"",
+            b"\"\t\"",
+            b"{\"a\": [NaN, {}], \"a\": []}",
+        ] {
+            let text = [
+                b"\xef\xbb\xbf {\"x\": ",
+                odd,
+                b" , \"label\":\t3, \"y\": [",
+                odd,
+                b"]}\n",
+            ];
+            assert_eq!(at(&text.concat(), "/label").as_deref(), Some("3"));
+        }
+        let deep = [&b"[".repeat(100_000)[..], &b"]".repeat(100_000)].concat();
+        let text = [b"{\"x\":", &deep[..], b",\"label\":3}"].concat();
+        assert_eq!(at(&text, "/label").as_deref(), Some("3"));
+        assert_eq!(
+            at(b"{\"x\":1,\"x\":2,\"label\":3}", "/label").as_deref(),
+            Some("3")
+        );
+        assert_eq!(
+            at(br#"{"l\u0061bel": 3, "\ud800": 1}"#, "/label").as_deref(),
+            Some("3")
+        );
+    }
+
+    #[test]
+    fn a_key_with_two_values_is_refused_and_one_that_stands_twice_is_not() {
+        assert_eq!(at(br#"{"a":1,"a":1}"#, "/a").as_deref(), Some("1"));
+        let e = find(br#"{"a":1,"a":2}"#, "/a").unwrap_err();
+        assert!(e.to_string().starts_with("'a' stands in it twice"), "{e}");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_strict() {
+        for (text, says) in [
+            (&b"NaN"[..], "has NaN at 'x', which is no number"),
+            (b"[1, -Infinity]", "has Infinity at 'x', which is no number"),
+            (b"1e999", "has 1e999 at 'x', which is too large"),
+            (
+                b"99999999999999999999",
+                "has 99999999999999999999 at 'x', which is too large",
+            ),
+            (b"\"\xff\"", "has text at 'x' that is not UTF-8"),
+            (b"\"\\ud800\"", "has half a character"),
+            (b"cat", "has 'cat' at 'x'"),
+            (b"1.2.3", "has '1.2.3' at 'x'"),
+        ] {
+            let e = parse(text, || "'x'".into()).unwrap_err();
+            assert!(e.starts_with(says), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_structure_is_named_by_its_byte() {
+        for (text, says) in [
+            (&b""[..], "it ends before a value, at byte 0"),
+            (b"{", "it ends inside an object, at byte 1"),
+            (b"{\"a\": 1", "it ends inside an object, at byte 7"),
+            (b"{\"a\": \"", "it ends inside a text, at byte 7"),
+            (b"{\"a\": \"\\", "it ends inside a text, at byte 8"),
+            (b"{'a': 1}", "no key in double quotes, at byte 1"),
+            (b"{\"a\" 1}", "no colon behind a key, at byte 5"),
+            (
+                b"{\"a\": 1 \"b\": 2}",
+                "no comma and no } behind a value, at byte 8",
+            ),
+            (b"{\"a\": 1,}", "no key in double quotes, at byte 8"),
+            (b"{\"a\": }", "no value, at byte 6"),
+            (b"[1, 2}", "no comma and no ] behind a value, at byte 5"),
+            (b"{} {}", "something stands behind it, at byte 3"),
+        ] {
+            assert_eq!(find(text, "").unwrap_err().to_string(), says);
+        }
+        assert!(find(&b"[".repeat(1 << 20), "").is_err());
+        let e = members(b"[1]", |_, _| {}).unwrap_err();
+        assert_eq!(e.to_string(), "it is an array, at byte 0");
+    }
+
+    fn document() -> impl Strategy<Value = Json> {
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            any::<f32>().prop_map(|n| Json::from(f64::from(n))),
+            "[a~/\"\\\\\u{e4}\n]{0,3}".prop_map(Json::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+                proptest::collection::btree_map("[a~/0\"\\\\]{0,2}", inner, 0..4)
+                    .prop_map(|all| Json::Object(all.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Of strict JSON each pointer finds what serde's finds.
+        #[test]
+        fn pointers_are_those_of_rfc_6901(
+            json in document(), pointer in "(/[a~01\"\\\\]{0,2}){0,3}", pretty: bool
+        ) {
+            let text = match pretty {
+                true => serde_json::to_vec_pretty(&json).unwrap(),
+                false => serde_json::to_vec(&json).unwrap(),
+            };
+            let found = find(&text, &pointer).unwrap();
+            let found = found.map(|value| serde_json::from_slice::<Json>(value).unwrap());
+            prop_assert_eq!(found.as_ref(), json.pointer(&pointer));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = find(&text, "/a/0");
+            let _ = members(&text, |_, value| drop(parse(value, String::new)));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! One record of CSV, from its bytes: where its fields are.
+//!
+//! In the consumer. Its length is the caller's to bound.
+
+use std::ops::Range;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    /// In front of a field, or of the quote that it begins with.
+    Start,
+    /// In a field without quotes, or behind them.
+    Plain,
+    /// Behind an opening quote.
+    Quoted,
+    /// Behind a quote that closes a field, if no second one follows.
+    Closed,
+}
+
+pub(super) struct Fields {
+    pub(super) separator: u8,
+    /// The fields of a record, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each of them is.
+    places: Vec<Range<usize>>,
+    state: State,
+    /// Where the current field begins.
+    start: usize,
+    /// Where its quoted part ends.
+    closed: usize,
+    has_quotes: bool,
+}
+
+impl Fields {
+    pub(super) fn new(separator: u8) -> Self {
+        Self {
+            separator,
+            bytes: Vec::new(),
+            places: Vec::new(),
+            state: State::Start,
+            start: 0,
+            closed: 0,
+            has_quotes: false,
+        }
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+        self.start = 0;
+        self.state = State::Start;
+        self.has_quotes = false;
+    }
+
+    /// Takes a byte: true where it ends the record.
+    pub(super) fn push(&mut self, byte: u8) -> bool {
+        let is_next_to_quote = self.bytes.len() == self.closed;
+        match (self.state, byte) {
+            (State::Quoted, b'"') => {
+                self.state = State::Closed;
+                self.closed = self.bytes.len();
+            }
+            (State::Quoted, _) => self.bytes.push(byte),
+            (State::Closed, b'"') if is_next_to_quote => {
+                self.state = State::Quoted;
+                self.bytes.push(byte);
+            }
+            (_, _) if byte == self.separator => self.end_field(),
+            (_, b'\n' | b'\r') => {
+                self.end_field();
+                return true;
+            }
+            (State::Start, b'"') => {
+                self.bytes.truncate(self.start);
+                self.state = State::Quoted;
+                self.has_quotes = true;
+            }
+            (State::Start | State::Closed, b' ' | b'\t') => self.bytes.push(byte),
+            (_, _) => {
+                self.state = State::Plain;
+                self.bytes.push(byte);
+            }
+        }
+        false
+    }
+
+    fn end_field(&mut self) {
+        let end = match self.state {
+            State::Closed => self.closed,
+            _ => {
+                let text = &self.bytes[self.start..];
+                let behind = text.len() - text.trim_ascii_end().len();
+                let before = text.len() - text.trim_ascii_start().len();
+                let end = self.bytes.len() - behind;
+                self.start = (self.start + before).min(end);
+                end
+            }
+        };
+        self.places.push(self.start..end);
+        self.start = self.bytes.len();
+        self.state = State::Start;
+    }
+
+    /// Whether a quote is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.state == State::Quoted
+    }
+
+    /// Whether the record is a blank line.
+    pub(super) fn is_blank(&self) -> bool {
+        !self.has_quotes && matches!(self.places.as_slice(), [only] if only.is_empty())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// A field; empty where there is none of this number.
+    pub(super) fn get(&self, at: usize) -> &[u8] {
+        let place = self.places.get(at).cloned();
+        let field = place.and_then(|place| self.bytes.get(place));
+        field.unwrap_or_default()
+    }
+}
