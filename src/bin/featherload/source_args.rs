@@ -57,9 +57,9 @@ pub struct SourceArgs {
     #[arg(long, value_name = "NAME")]
     image_column: Option<String>,
 
-    /// Column of a table or of Parquet files that has the labels, class numbers or names (default: `label`,
-    /// `class`, `category` or `target`; without one there are none); several columns of
-    /// a table are a vector of their numbers.
+    /// Column of a table or of Parquet files that has the labels, class numbers or names (default:
+    /// `label`, `class`, `category`, `target`, or the only one with a similar name; without one
+    /// there are none); several columns of a table are a vector of their numbers.
     #[arg(long, value_name = "NAME,..", conflicts_with = "labels")]
     label_column: Option<String>,
 

@@ -48,12 +48,21 @@ pub(crate) fn is_comma_pair(text: &str) -> bool {
 
 /// Why a text of this kind is refused.
 pub(crate) fn two_meanings(text: &str) -> String {
-    let by = |mark: &str| shown(text.trim_ascii().replace(',', mark).as_bytes());
+    let text = text.trim_ascii();
+    let (whole, fraction) = text.split_once(',').unwrap_or((text, ""));
+    let second = match fraction.trim_start_matches('0') {
+        "" => "0",
+        second => second,
+    };
+    let thousands = match fraction.len() {
+        3 => format!("{whole}{fraction}, "),
+        _ => String::new(),
+    };
+    let meanings = format!("{thousands}{whole}.{fraction} or {whole} {second}");
     format!(
-        "has {}, which is one number with a decimal comma or two numbers (write {} or {})",
-        quoted(text.trim_ascii()),
-        by("."),
-        by(" "),
+        "has {}, which is one number with a decimal comma or two numbers (write {})",
+        quoted(text),
+        shown(meanings.as_bytes())
     )
 }
 
@@ -182,9 +191,9 @@ mod tests {
                 "0,5",
                 "has '0,5', which is one number with a decimal comma or two numbers (write 0.5 or 0 5)",
             ),
-            ("1,00", "decimal comma"),
+            ("1,00", "two numbers (write 1.00 or 1 0)"),
             ("-1,5", "decimal comma"),
-            ("1,000", "decimal comma"),
+            ("1,000", "two numbers (write 1000, 1.000 or 1 0)"),
             ("0,5 1,5", "separated in two ways"),
             ("0,5, 1,5", "separated in two ways"),
             ("1,000,000", "marks between its thousands"),

@@ -52,7 +52,7 @@ fn run(folder: &Path, data: &[u8]) {
         return;
     };
     assert!(!index.is_empty() && report.samples == index.len());
-    let lines = text.split(|&b| b == b'\n').count() as u64;
+    let lines = text.split(|b| matches!(b, b'\n' | b'\r')).count() as u64;
     assert!(index.len() <= lines, "more samples than lines");
     let width = index.label_width();
     for id in 0..index.len() {

@@ -9,10 +9,10 @@ use crate::data::index::classes::Classes;
 /// How [`Index::table`](crate::data::index::Index::table) reads a table.
 #[derive(Debug, Clone, Default)]
 pub struct TableOptions {
-    /// The column of the paths. By default the one that is there of `file_name`,
-    /// `filename`; else of `path`, `file_path`, `filepath`, `image_path`; else of `image`,
-    /// `img`, `image_name`, `file`; else of `image_id`, `imageid`. Case does not matter
-    /// then. Two columns of one rank are an error.
+    /// The column of the paths. By default the one that is there of `file_name`; else of
+    /// `path`, `file_path`, `image_path`, `img_path`; else of `image`, `img`, `file` and
+    /// `image_name`, `image_file` and the like; else of `image_id`, `img_id`. Case, blanks,
+    /// `_` and `-` do not matter then. Two columns of one rank are an error.
     pub path_column: Option<String>,
     /// Stands behind each path, such as `.jpg` where a column has ids.
     pub path_suffix: String,
@@ -32,8 +32,9 @@ pub struct TableOptions {
 /// (RFC 6901), which begins with a slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TableLabels {
-    /// The first column that is there of `label`, `class`, `category`, `target`; without
-    /// one there are no labels. Case does not matter.
+    /// The first column that is there of `label`, `class`, `category`, `target`, `labels`,
+    /// `cls`; else the only one whose name ends as these do, such as `fine_label` and
+    /// `class_id`; without one there are no labels. Several are an error. Case does not matter.
     #[default]
     Auto,
     /// Nowhere.
