@@ -2,6 +2,7 @@
 
 mod dali;
 mod damage;
+mod fields;
 mod kept;
 
 use std::fs::{self, File};
@@ -156,7 +157,11 @@ fn what_is_no_sample_is_counted_with_an_example() {
     assert_eq!(skipped(SkipReason::NoPicture), (2, example("a.tar/a")));
     assert_eq!(
         skipped(SkipReason::NoSampleName),
-        (2, example("a.tar/.hidden.jpg"))
+        (1, example("a.tar/README"))
+    );
+    assert_eq!(
+        skipped(SkipReason::Hidden),
+        (1, example("a.tar/.hidden.jpg"))
     );
     let e = one(&members[..4], ShardLabels::None)
         .unwrap_err()
