@@ -258,6 +258,14 @@ fn what_a_folder_leaves_out_is_counted_and_named() {
     ] {
         assert!(told.contains(line), "{told}");
     }
+    // Who names a file means it.
+    let list = dir.path().join("list.txt");
+    fs::write(&list, "cat/._1.jpg 3\ncat/a.png/1.jpg 4\n").unwrap();
+    let report = json(&["index", list.to_str().unwrap()]);
+    assert_eq!(
+        (&report["samples"], &report["skipped"]),
+        (&2.into(), &0.into())
+    );
 }
 
 #[test]

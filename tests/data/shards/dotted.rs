@@ -121,7 +121,7 @@ fn the_stream_is_that_of_fields_without_dots() {
         (&index["samples"], &index["classes"]),
         (&18.into(), &3.into())
     );
-    assert_eq!(index["headers"]["formats"]["JPEG"], 18);
+    assert_eq!(index["headers"]["formats"]["jpeg"], 18);
     assert_eq!(index["other_fields"], serde_json::json!({"input.jpg": 18}));
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn is_json(field: &str) -> bool {
 pub(crate) struct Choice {
     /// Of the picture, in lower case: the first that a sample has. Without any, fields that are
     /// the extension of a picture, by their rank.
-    pictures: Vec<String>,
+    pub(crate) pictures: Vec<String>,
     /// Of the label, when it is not [`CLASS`] and none is named.
     pub(crate) label: Option<String>,
 }
@@ -286,15 +286,17 @@ fn several(pictures: &Counts, found: &[Found]) -> String {
     let dot = file.iter().position(|&b| b == b'.').unwrap_or(file.len());
     let (key, field) = (&file[..dot], &file[file.len().min(dot + 1)..]);
     let text = |bytes: &[u8]| self::shown(bytes);
+    let end = field.rsplit(|&b| b == b'.').next().unwrap_or_default();
+    let stem = &file[..file.len() - end.len() - usize::from(end.len() < file.len())];
+    let better = text(stem).replace('.', "_");
     format!(
         "pictures stand in several fields: {shown}. A sample's name ends at its first dot, as in \
          webdataset: {} is the field {} of sample {}. Rename members whose names have dots, such \
-         as {}_{}, or {choose}",
+         as {better}.{}, or {choose}",
         text(file),
         text(field),
         text(key),
-        text(key),
-        text(field)
+        text(end)
     )
 }
 

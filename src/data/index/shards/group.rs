@@ -66,13 +66,14 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
         return Ok(found);
     };
     let mut chosen = read(&better)?;
-    chosen.choice = better;
     chosen.seen = Seen {
         pictures: found.seen.pictures.clone(),
         member: found.seen.member.clone(),
         ..chosen.seen
     };
-    chosen.plain = Some(Box::new(found));
+    // Of use where other shards have pictures by their extensions alone.
+    chosen.plain = (better.pictures != choice.pictures).then(|| Box::new(found));
+    chosen.choice = better;
     Ok(chosen)
 }
 

@@ -20,8 +20,8 @@ fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.set_size(data.len() as u64);
     header.set_mode(0o644);
-    if name.starts_with('/') {
-        // Which the crate itself refuses.
+    if name.starts_with(['/', '.']) {
+        // Which the crate itself refuses, or changes.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         tar.append(&header, data).unwrap();

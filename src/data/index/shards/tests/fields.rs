@@ -120,6 +120,8 @@ fn keys_with_dots_are_explained() {
     ] {
         assert!(e.contains(due), "{e}");
     }
+    let e = refused(&["1.2.3.png", "1.2.4.png"], &AUTO());
+    assert!(e.contains("such as 1_2_3.png"), "{e}");
     // Names of versions: a field for each sample.
     let e = refused(&["v1.cat.png", "v1.dog.png", "v2.cow.png"], &AUTO());
     assert!(
@@ -175,6 +177,12 @@ fn the_only_field_that_ends_in_cls_is_the_label() {
     assert!(report.other_fields.is_empty());
     let (index, _) = of(&["0.jpg", "0.label.cls"], &AUTO()).unwrap();
     assert_eq!(classes(&index), [1]);
+    let shards = [
+        &["0.jpg", "0.x.cls"][..],
+        &["1.jpg", "1.x.cls", "2.mask.png"],
+    ];
+    let (index, _) = all_of(&shards, &AUTO()).unwrap();
+    assert_eq!(classes(&index), [1, 1]);
     let (index, report) = of(&dotted, &nowhere(ShardLabels::None)).unwrap();
     assert_eq!((index.len(), index.label_width()), (2, 0));
     assert_eq!(report.other_fields["label.cls"], 2);
