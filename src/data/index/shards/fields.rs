@@ -254,7 +254,17 @@ fn settle_pictures(at: &Path, found: &mut [Found]) -> Result<()> {
     let has_plain = found
         .iter()
         .any(|f| f.choice.pictures.is_empty() && f.samples() > 0);
+    let mut pictures = Counts::default();
+    found.iter().for_each(|f| pictures.merge(&f.seen.pictures));
     if has_plain {
+        if !pictures.is_empty() {
+            tracing::warn!(
+                "{}: samples that are left out for want of a picture have other fields: {}: if \
+                 one of them is the picture, name it with `image_field`",
+                at.display(),
+                pictures.shown()
+            );
+        }
         for of_shard in found {
             // Its samples have no picture where others have `jpg`.
             if let Some(plain) = of_shard.plain.take() {
@@ -263,8 +273,6 @@ fn settle_pictures(at: &Path, found: &mut [Found]) -> Result<()> {
         }
         return Ok(());
     }
-    let mut pictures = Counts::default();
-    found.iter().for_each(|f| pictures.merge(&f.seen.pictures));
     match pictures.is_several() {
         true => Err(Error::dataset(at, several(&pictures, found))),
         false => Ok(()),
