@@ -319,8 +319,12 @@ def test_hidden_files_that_the_folder_lists_stay_samples(
     folder = ImageFolder(str(tmp_path), SMALL)
     assert len(folder) == len(names)
     assert_same(make(folder, batch_size=5, decode="full"), Theirs(folder, batch_size=5))
-    ours = featherload.Loader(tmp_path, batch_size=5)
-    assert sorted(path.name for batch in ours for path in batch.paths()) == ["1.jpg", "3.jpg"]
+    ours = featherload.index(tmp_path)
+    assert (ours.samples, ours["left_out"]) == (
+        2,
+        {"hidden file": 1, "hidden folder": 1, "system folder": 1},
+    )
+    assert "1 x hidden file (such as a/._2.jpg)" in str(ours)
 
 
 def test_odd_names(make: Make, tmp_path: Path, root: Path, monkeypatch: Any) -> None:
