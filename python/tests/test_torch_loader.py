@@ -307,6 +307,26 @@ def test_samples_are_the_folders(make: Make, root: Path, folder: ImageFolder) ->
     assert_same(make(few, batch_size=4, decode="full"), Theirs(few, batch_size=4))
 
 
+def test_hidden_files_that_the_folder_lists_stay_samples(
+    make: Make, tmp_path: Path, root: Path
+) -> None:
+    """A source of our own leaves them out; here places in the data set are torch's."""
+    source = ImageFolder(str(root), SMALL, allow_empty=True).samples[0][0]
+    names = ["a/1.jpg", "a/._2.jpg", "a/x.png/3.jpg", ".b/4.jpg", "__MACOSX/5.jpg"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, tmp_path / name)
+    folder = ImageFolder(str(tmp_path), SMALL)
+    assert len(folder) == len(names)
+    assert_same(make(folder, batch_size=5, decode="full"), Theirs(folder, batch_size=5))
+    ours = featherload.index(tmp_path)
+    assert (ours.samples, ours["left_out"]) == (
+        2,
+        {"hidden file": 1, "hidden folder": 1, "system folder": 1},
+    )
+    assert "1 x hidden file (such as a/._2.jpg)" in str(ours)
+
+
 def test_odd_names(make: Make, tmp_path: Path, root: Path, monkeypatch: Any) -> None:
     source = ImageFolder(str(root), SMALL, allow_empty=True).samples[0][0]
     names = [b"a b 1", b"a\tb", b'q"u\\o', b"#1", b" 2 ", b"\xff\xfe", b"\r", b"a\r", "é".encode()]

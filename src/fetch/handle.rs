@@ -82,10 +82,13 @@ impl Start {
     /// Something is said of how tar shards are read, and it is a cache.
     pub(super) fn refuse_shard_options(&self) -> Result<()> {
         let ShardOptions {
-            labels, classes, ..
+            labels,
+            image_field,
+            classes,
+            keep: _,
         } = &self.options.shards;
-        match (labels, classes) {
-            (ShardLabels::Auto, None) => Ok(()),
+        match (labels, image_field, classes) {
+            (ShardLabels::Auto, None, None) => Ok(()),
             _ => Err(Error::dataset(
                 self.address.as_str(),
                 "is a cache, whose classes and labels are fixed: remove the options that say how \

@@ -45,6 +45,9 @@ pub struct SourceOptions {
     pub label_column: Option<String>,
     /// Stands behind each path of a table.
     pub path_suffix: Option<String>,
+    /// Pictures of tar shards: the field, such as `image.jpg`, or several with a semicolon
+    /// between two.
+    pub image_field: Option<String>,
     /// Labels of tar shards: the field of this extension.
     pub label_field: Option<String>,
     /// Labels of tar shards: `[EXT:]POINTER` into a JSON field.
@@ -61,7 +64,7 @@ pub struct SourceOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LabelSource {
-    /// From class folders, list lines, or the field `cls` of shards.
+    /// From class folders, list lines, or the field `cls` (else the only `*.cls`) of shards.
     #[default]
     Auto,
     /// Nowhere: every picture below a folder counts, recursively.
@@ -84,6 +87,7 @@ impl SourceOptions {
             || self.boxes.is_some()
             || self.has_table_options()
             || self.image_column.is_some()
+            || self.image_field.is_some()
             || self.label_field.is_some()
             || self.label_json.is_some()
             || self.index_dir.is_some()
@@ -308,6 +312,7 @@ impl SourceOptions {
 
     fn refuse_shard_options(&self, path: &Path, kind: &str) -> Result<()> {
         for (given, option) in [
+            (self.image_field.is_some(), "image_field"),
             (self.label_field.is_some(), "label_field"),
             (self.label_json.is_some(), "label_json"),
             (self.index_dir.is_some(), "index_dir"),
@@ -358,6 +363,7 @@ impl SourceOptions {
 
     fn shard_options(&self) -> Result<ShardOptions> {
         let mut options = ShardOptions::default();
+        options.image_field.clone_from(&self.image_field);
         if self.labels == LabelSource::None {
             options.labels = ShardLabels::None;
         }

@@ -43,7 +43,11 @@ fn data() -> tempfile::TempDir {
     let odd = OsStr::from_bytes(b"many/l\xff.jpg");
     fs::write(dir.path().join(odd), b"").unwrap();
     std::os::unix::fs::symlink("/nowhere", dir.path().join("many/i.jpg")).unwrap();
-    fs::create_dir(dir.path().join("many/j.jpg")).unwrap();
+    nix::unistd::mkfifo(
+        &dir.path().join("many/j.jpg"),
+        nix::sys::stat::Mode::S_IRWXU,
+    )
+    .unwrap();
     dir
 }
 
@@ -218,6 +222,50 @@ fn index_prints_what_there_is_and_unreadable_files_are_no_failure() {
     assert_eq!(names["samples"], 11);
     assert_eq!(names["headers"], Value::Null);
     assert_eq!(names["hash"], report["hash"]);
+}
+
+#[test]
+fn what_a_folder_leaves_out_is_counted_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let hidden = [
+        "cat/._1.jpg",
+        "cat/.DS_Store",
+        "__MACOSX/cat/._1.jpg",
+        "cat/a.png/1.jpg",
+    ];
+    for name in hidden {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, Picture::rgb(64, 48, 1).encode()).unwrap();
+    }
+    let src = dir.path().to_str().unwrap();
+    let report = json(&["index", src]);
+    assert_eq!(
+        (&report["samples"], &report["classes"]),
+        (&1.into(), &1.into())
+    );
+    let left_out = serde_json::json!({"hidden file": 2, "system folder": 1});
+    assert_eq!(
+        (&report["left_out"], &report["skipped"]),
+        (&left_out, &3.into())
+    );
+    assert_eq!(report["examples"]["system folder"][0], "__MACOSX");
+    let out = featherload(&["index", src]);
+    let told = String::from_utf8(out.stderr).unwrap();
+    for line in [
+        "left out: 2 x hidden file (such as cat/.DS_Store, cat/._1.jpg)",
+        "left out: 1 x system folder (such as __MACOSX)",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+    // Who names a file means it.
+    let list = dir.path().join("list.txt");
+    fs::write(&list, "cat/._1.jpg 3\ncat/a.png/1.jpg 4\n").unwrap();
+    let report = json(&["index", list.to_str().unwrap()]);
+    assert_eq!(
+        (&report["samples"], &report["skipped"]),
+        (&2.into(), &0.into())
+    );
 }
 
 #[test]

@@ -86,8 +86,8 @@ class Loader:
         Most memory that all processes, or the run on the device, may take: bytes, or
         ``"2G"``. What cannot fit is refused.
     ``labels``, ``classes``, ``list``, ``root``, ``delimiter``, ``allow_outside``, ``boxes``,
-    ``path_column``, ``image_column``, ``label_column``, ``path_suffix``, ``label_field``,
-    ``label_json``, ``index_dir``
+    ``path_column``, ``image_column``, ``label_column``, ``path_suffix``, ``image_field``,
+    ``label_field``, ``label_json``, ``index_dir``
         How the source is read, as the flags of ``featherload index``.
     ``multi_scale``
         Output sizes that take turns: heights and widths, or one number for both.
@@ -151,6 +151,7 @@ class Loader:
         image_column: str | None = None,
         label_column: str | None = None,
         path_suffix: str | None = None,
+        image_field: str | None = None,
         label_field: str | None = None,
         label_json: str | None = None,
         index_dir: _Path | None = None,

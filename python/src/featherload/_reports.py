@@ -163,6 +163,9 @@ class IndexReport(Report):
                 mean = headers["sizes"]["mean_megapixels"]
                 rows.append(["mean size", f"{mean:.2f} megapixels"])
         rows.append(["left out", f"{self['skipped']:,}"])
+        for reason, count in self["left_out"].items():
+            named = ", ".join(self["examples"].get(reason, ()))
+            rows.append(["", f"{count:,} x {reason} (such as {named})"])
         return ["", ""], rows
 
 

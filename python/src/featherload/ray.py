@@ -46,6 +46,7 @@ _SOURCE = {
     "image_column",
     "label_column",
     "path_suffix",
+    "image_field",
     "label_field",
     "label_json",
     "index_dir",

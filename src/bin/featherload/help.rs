@@ -67,9 +67,9 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         // Of windows; those of `rays` are of pixels.
         "pairs" if command == "bench" => MEASURE,
         "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
-        | "path-column" | "image-column" | "label-column" | "path-suffix" | "label-field"
-        | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit" | "no-headers" | "scene"
-        | "samples" | "strict" | "downscale-folder" | "split" => SOURCE,
+        | "path-column" | "image-column" | "label-column" | "path-suffix" | "image-field"
+        | "label-field" | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit"
+        | "no-headers" | "scene" | "samples" | "strict" | "downscale-folder" | "split" => SOURCE,
         "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
         | "background" | "orientation" | "patches" | "dilation" | "pairs" | "no-masks"
         | "no-depths" | "alpha" | "downscale" | "undistort" | "float" | "encode" | "resize" => {

@@ -18,7 +18,8 @@ pub struct SourceArgs {
     list: Option<PathBuf>,
 
     /// Where labels come from. `none` takes every image under SRC, recursively. Of
-    /// tar shards `auto` is the field `cls`, when samples have it.
+    /// tar shards `auto` is the field `cls`, or the only one that ends in it (label.cls),
+    /// when samples have it.
     #[arg(long, value_enum, default_value_t = LabelSource::Auto)]
     labels: LabelSource,
 
@@ -66,6 +67,12 @@ pub struct SourceArgs {
     /// Put behind each path of a table, such as .jpg where a column has ids.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     path_suffix: Option<String>,
+
+    /// Pictures of tar shards: the field, such as image.jpg of 0.image.jpg (default: jpg or
+    /// another extension of pictures, or else the only field that ends in one). Of several
+    /// with `;` between two, the first that a sample has.
+    #[arg(long, value_name = "EXT")]
+    image_field: Option<String>,
 
     /// Labels of tar shards: the field of this extension (a class number, numbers
     /// or a class name).
@@ -137,6 +144,7 @@ impl SourceArgs {
             image_column,
             label_column,
             path_suffix,
+            image_field,
             label_field,
             label_json,
             index_dir,
@@ -145,7 +153,7 @@ impl SourceArgs {
         } = self;
         let paths = [list, classes, root, boxes, index_dir, fetch_dir];
         let of_tables = [path_column, image_column, label_column, path_suffix];
-        let texts = [delimiter, label_field, label_json];
+        let texts = [delimiter, image_field, label_field, label_json];
         *labels == LabelSource::Auto
             && !allow_outside
             && fetch_limit.is_none()
@@ -172,6 +180,7 @@ impl SourceArgs {
         said.image_column.clone_from(&self.image_column);
         said.label_column.clone_from(&self.label_column);
         said.path_suffix.clone_from(&self.path_suffix);
+        said.image_field.clone_from(&self.image_field);
         said.label_field.clone_from(&self.label_field);
         said.label_json.clone_from(&self.label_json);
         said.index_dir.clone_from(&self.index_dir);

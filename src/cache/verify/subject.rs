@@ -163,7 +163,9 @@ impl Subject {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let extension = Path::new(&name).extension();
-            let is_tar = extension.is_some_and(|e| e.eq_ignore_ascii_case("tar"));
+            // As of folders of samples: `._a.tar` has a file's attributes.
+            let is_hidden = name.as_encoded_bytes().starts_with(b".");
+            let is_tar = extension.is_some_and(|e| e.eq_ignore_ascii_case("tar")) && !is_hidden;
             if is_tar {
                 tars.push(entry.path());
             }

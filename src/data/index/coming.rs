@@ -97,8 +97,7 @@ impl<'a> ComingShards<'a> {
     pub(crate) fn read(&mut self, name: &str, address: String) -> Result<()> {
         let path = self.folder.join(name);
         let named = |e| of_store(e, &path, &address);
-        let mut found =
-            shards::read_one(&path, self.folder, &self.options.labels).map_err(named)?;
+        let mut found = shards::read_one(&path, self.folder, self.options).map_err(named)?;
         let damaged = found.report.damaged.iter_mut().chain(&mut found.tail);
         damaged.for_each(|damaged| damaged.path = PathBuf::from(&address));
         let hash = file_hash(&path)

@@ -7,12 +7,14 @@
 //! not depend on the order in which the system lists a folder, on the locale or
 //! on the number of threads.
 //!
-//! - A name with a known image extension is a sample, whatever it is the name
-//!   of: a file, a link (dangling too), a FIFO, even a folder. Those that
-//!   cannot be loaded become failed samples, which a report names; to leave
-//!   them out here would be silent.
-//! - Every other folder, and every link to one, is entered, unless its name
-//!   begins with a dot or it leads back to a folder above it.
+//! - Every folder, and every link to one, is entered, whatever its name ends in,
+//!   unless it leads back to a folder above it.
+//! - Any other name with a known image extension is a sample: a file, a link
+//!   (dangling too), a FIFO. Those that cannot be loaded become failed samples,
+//!   which a report names; to leave them out here would be silent.
+//! - A name that begins with a dot is neither, and no folder of an operating
+//!   system (`names`) is entered: copies of thumbnails and of file attributes have
+//!   names of pictures there.
 //! - What featherload itself left there, by [`OWN_PREFIX`], is passed over.
 //! - Everything else is counted by reason.
 
@@ -27,7 +29,9 @@ use std::path::{Path, PathBuf};
 use crate::data::index::Classes;
 use crate::data::index::beyond::Beyond;
 use crate::data::index::foreign;
-use crate::data::index::names::{IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension};
+use crate::data::index::names::{
+    IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension, is_hidden, is_system_folder,
+};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::sealed::{Content, Labels};
 use crate::error::{Error, Result};
@@ -177,13 +181,13 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     Error::dataset(root, what)
 }
 
-/// The first tar of a folder by its bytes, for a message.
+/// The first tar of a folder by its bytes, for a message: one that `*.tar` finds.
 fn tar_in(root: &Path) -> Option<OsString> {
-    let names = fs::read_dir(root)
-        .ok()?
-        .filter_map(|e| Some(e.ok()?.file_name()));
+    let files = fs::read_dir(root).ok()?.flatten();
+    let files = files.filter(|entry| !entry.path().is_dir());
+    let names = files.map(|entry| entry.file_name());
     names
-        .filter(|name| name.as_bytes().ends_with(b".tar"))
+        .filter(|name| name.as_bytes().ends_with(b".tar") && !is_hidden(name.as_bytes()))
         .min()
 }
 
@@ -299,70 +303,85 @@ fn read_folder(
     for entry in fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().into_vec();
-        if has_image_extension(&name) {
-            chunk.images.push(relative, &name);
-            if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                chunk.beyond.link(&entry.path());
-            }
-            continue;
-        }
         if name.starts_with(OWN_PREFIX.as_bytes()) {
             continue;
         }
-        let kind = entry
-            .file_type()
-            .map_err(|e| unreadable(&entry.path(), e))?;
-        let reason = if kind.is_dir() || kind.is_symlink() {
-            match folder_behind(&entry.path(), &name, above)? {
-                None => {
-                    if kind.is_symlink() {
-                        chunk.beyond.folder(&entry.path());
-                    }
-                    folders.push(name);
-                    continue;
-                }
-                Some(reason) => reason,
-            }
-        } else {
-            not_an_image(&name)
+        let path = entry.path();
+        let kind = entry.file_type().map_err(|e| unreadable(&path, e))?;
+        let what = match kind.is_dir() || kind.is_symlink() {
+            true => folder_or_link(&path, &name, above)?,
+            false => of_file(&name),
         };
-        let mut skipped = relative.to_vec();
-        skipped.extend_from_slice(&name);
-        let skipped = OsString::from_vec(skipped).into();
-        chunk.report.skip(reason, skipped);
+        match what {
+            What::Sample => {
+                chunk.images.push(relative, &name);
+                if kind.is_symlink() {
+                    chunk.beyond.link(&path);
+                }
+            }
+            What::Folder => {
+                if kind.is_symlink() {
+                    chunk.beyond.folder(&path);
+                }
+                folders.push(name);
+            }
+            What::LeftOut(reason) => {
+                let mut skipped = relative.to_vec();
+                skipped.extend_from_slice(&name);
+                let skipped = OsString::from_vec(skipped).into();
+                chunk.report.skip(reason, skipped);
+            }
+        }
     }
     folders.sort_unstable();
     Ok(folders)
 }
 
-fn not_an_image(name: &[u8]) -> SkipReason {
-    if name.starts_with(b".") {
-        SkipReason::Hidden
+/// What an entry of a folder is for a data set.
+enum What {
+    Sample,
+    /// To be entered.
+    Folder,
+    LeftOut(SkipReason),
+}
+
+/// By its name: that of no folder.
+fn of_file(name: &[u8]) -> What {
+    if is_hidden(name) {
+        What::LeftOut(SkipReason::Hidden)
+    } else if has_image_extension(name) {
+        What::Sample
     } else {
-        SkipReason::NotAnImageName
+        What::LeftOut(SkipReason::NotAnImageName)
     }
 }
 
-/// `None` when the folder, or the folder that a link leads to, is to be
-/// entered.
-fn folder_behind(path: &Path, name: &[u8], above: &Above) -> Result<Option<SkipReason>> {
+/// A folder, or what a link leads to.
+fn folder_or_link(path: &Path, name: &[u8], above: &Above) -> Result<What> {
     let target = match fs::metadata(path) {
         Ok(target) => target,
+        // The run says what is wrong with a picture that it cannot open.
+        Err(_) if matches!(of_file(name), What::Sample) => return Ok(What::Sample),
+        Err(_) if is_hidden(name) => return Ok(What::LeftOut(SkipReason::Hidden)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Some(SkipReason::DanglingLink));
+            return Ok(What::LeftOut(SkipReason::DanglingLink));
         }
         // A link that leads to itself.
-        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => return Ok(Some(SkipReason::LinkLoop)),
+        Err(e) if e.raw_os_error() == Some(libc::ELOOP) => {
+            return Ok(What::LeftOut(SkipReason::LinkLoop));
+        }
         Err(e) => return Err(unreadable(path, e)),
     };
     Ok(if !target.is_dir() {
-        Some(not_an_image(name))
-    } else if name.starts_with(b".") {
-        Some(SkipReason::HiddenFolder)
+        of_file(name)
+    } else if is_hidden(name) {
+        What::LeftOut(SkipReason::HiddenFolder)
+    } else if is_system_folder(name) {
+        What::LeftOut(SkipReason::SystemFolder)
     } else if above.contains(&(target.dev(), target.ino())) {
-        Some(SkipReason::LinkLoop)
+        What::LeftOut(SkipReason::LinkLoop)
     } else {
-        None
+        What::Folder
     })
 }
 

@@ -180,7 +180,7 @@ impl Kept {
                 None => return Ok(None),
             },
         };
-        let file = folder.join(name(paths, &options.labels, options.classes.as_ref()));
+        let file = folder.join(name(paths, options));
         let shards = paths
             .iter()
             .map(|path| stamps(path))
@@ -443,8 +443,8 @@ fn seen(meta: &Metadata) -> Seen {
     }
 }
 
-/// One file for each list of shards, kind of labels and table of classes.
-fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> String {
+/// One file for each list of shards, field of pictures, kind of labels and table of classes.
+fn name(paths: &[PathBuf], options: &ShardOptions) -> String {
     let mut hasher = twox_hash::xxhash3_128::Hasher::new();
     let mut add = |bytes: &[u8]| {
         hasher.write(&(bytes.len() as u64).to_le_bytes());
@@ -452,7 +452,7 @@ fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> S
     };
     add(&FORM.to_le_bytes());
     add(env!("CARGO_PKG_VERSION").as_bytes());
-    add_options(&mut add, labels, classes);
+    add_options(&mut add, options);
     for path in paths {
         add(path.as_os_str().as_bytes());
     }
@@ -460,8 +460,8 @@ fn name(paths: &[PathBuf], labels: &ShardLabels, classes: Option<&Classes>) -> S
 }
 
 /// What of the options makes another index.
-fn add_options(add: &mut dyn FnMut(&[u8]), labels: &ShardLabels, classes: Option<&Classes>) {
-    let words = match labels {
+fn add_options(add: &mut dyn FnMut(&[u8]), options: &ShardOptions) {
+    let words = match &options.labels {
         ShardLabels::Auto => ["auto", "", ""],
         ShardLabels::None => ["none", "", ""],
         ShardLabels::Field(field) => ["field", field, ""],
@@ -470,6 +470,13 @@ fn add_options(add: &mut dyn FnMut(&[u8]), labels: &ShardLabels, classes: Option
     for word in words {
         add(word.as_bytes());
     }
+    // Never empty where it is given.
+    add(options
+        .image_field
+        .as_deref()
+        .unwrap_or_default()
+        .as_bytes());
+    let classes = options.classes.as_ref();
     // Their number keeps names apart from the paths that follow; a table has one.
     let names = classes.map_or(0, Classes::len);
     add(&(names as u64).to_le_bytes());
@@ -487,7 +494,7 @@ pub(super) fn name_of_options(options: &ShardOptions) -> String {
         hasher.write(bytes);
     };
     add(&FORM.to_le_bytes());
-    add_options(&mut add, &options.labels, options.classes.as_ref());
+    add_options(&mut add, options);
     format!("{:032x}", hasher.finish_128())
 }
 

@@ -26,6 +26,30 @@ pub(crate) fn has_image_extension(name: &[u8]) -> bool {
     }
 }
 
+/// Folders that operating systems and disk stations make for themselves, in any folder or at
+/// the root of a volume. Some hold thumbnails, which have the names of pictures.
+const SYSTEM_FOLDERS: [&str; 6] = [
+    "__MACOSX",
+    "@eaDir",
+    "#recycle",
+    "$RECYCLE.BIN",
+    "System Volume Information",
+    "lost+found",
+];
+
+/// Whether the name of a file or a folder begins with a dot: `.DS_Store`, `._1.jpg`.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(b".") && !matches!(name, b"." | b"..")
+}
+
+/// Whether a folder of this name is the operating system's, or an unpacked header of a tar
+/// (`PaxHeaders.123`), and never a class.
+pub(crate) fn is_system_folder(name: &[u8]) -> bool {
+    let is_pax = |rest: &[u8]| matches!(rest, b"" | b"s") || rest.starts_with(b"s.");
+    SYSTEM_FOLDERS.iter().any(|known| known.as_bytes() == name)
+        || name.strip_prefix(b"PaxHeader").is_some_and(is_pax)
+}
+
 /// Bytes of a path or a text, for a message: what is no text, and what a terminal
 /// would obey, is escaped; 60 characters at most, and then `...`.
 pub(crate) fn shown(bytes: &[u8]) -> String {
@@ -60,6 +84,16 @@ pub(crate) fn rank(extension: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_names_begin_with_a_dot_and_are_no_steps_of_a_path() {
+        for yes in [".DS_Store", "._1.jpg", ".a", "...", "..a"] {
+            assert!(is_hidden(yes.as_bytes()), "{yes}");
+        }
+        for no in ["", ".", "..", "a.b", "_1.jpg", "__MACOSX"] {
+            assert!(!is_hidden(no.as_bytes()), "{no}");
+        }
+    }
 
     #[test]
     fn image_names() {

@@ -134,10 +134,14 @@ pub struct Skipped {
 pub enum SkipReason {
     /// A name without a known image extension.
     NotAnImageName,
-    /// A name without a known image extension that begins with a dot.
+    /// A file whose name begins with a dot, such as `.DS_Store` or `._1.jpg`; in a shard
+    /// also one that lies in such a folder.
     Hidden,
     /// A folder whose name begins with a dot: it is not entered.
     HiddenFolder,
+    /// A folder that an operating system made for itself, such as `__MACOSX`, `@eaDir` or
+    /// `lost+found`: it is not entered. In a shard each file that lies in one.
+    SystemFolder,
     /// A link without an image's name whose target is missing.
     DanglingLink,
     /// A link back to a folder above it: it is not entered.
@@ -160,6 +164,7 @@ impl SkipReason {
             Self::NotAnImageName => "no image extension",
             Self::Hidden => "hidden file",
             Self::HiddenFolder => "hidden folder",
+            Self::SystemFolder => "system folder",
             Self::DanglingLink => "dangling link",
             Self::LinkLoop => "link loop",
             Self::NoPicture => "sample without a picture",

@@ -7,9 +7,10 @@
 //!
 //! - A sample is what consecutive members of one key are: the name up to the
 //!   first dot behind the last slash. The rest of the name, in lower case, says
-//!   which field the member is.
+//!   which field the member is. Hidden names are no members.
 //! - The picture is the field whose extension stands first in
-//!   [`IMAGE_EXTENSIONS`](crate::data::index::IMAGE_EXTENSIONS), or else `npy`. A sample
+//!   [`IMAGE_EXTENSIONS`](crate::data::index::IMAGE_EXTENSIONS), or else `npy`. Where no
+//!   sample has such a field, it is the only one that ends in such an extension. A sample
 //!   without one is left out, and counted.
 //! - Samples have the order of the shards as they were named, and of the members
 //!   in them.
@@ -17,11 +18,13 @@
 //!   such a place, or at an end that lacks the blocks which end a tar, is left out,
 //!   and counted.
 //!
-//! - `options`: how they are read; `group`: one shard; `found`: what is in it;
+//! - `options`: how they are read; `group`: one shard; `found`: what is in it; `fields`:
+//!   which fields are picture and label;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
 mod dali;
+mod fields;
 mod found;
 mod group;
 mod joined;
@@ -41,6 +44,7 @@ use crate::error::{Error, Result};
 use crate::sys::threads;
 
 pub(crate) use dali::write_dali_index;
+use fields::{Counts, MOST_ALTERNATIVES};
 pub(super) use found::Found;
 use found::Raw;
 pub(crate) use group::refuse_what_is_no_tar;
@@ -108,7 +112,7 @@ impl Opened {
             Some(whole) => whole,
             None => {
                 let root = common_folder(&paths);
-                let found = read_all(&paths, &root, &options.labels)?;
+                let found = read_all(&paths, &root, options)?;
                 let (content, report) = join(&root, &paths, found, options)?;
                 (Index::seal(&root, content)?, report)
             }
@@ -132,6 +136,10 @@ impl Opened {
 
 /// Options that cannot be.
 pub(super) fn check(options: &ShardOptions) -> Result<()> {
+    options
+        .image_field
+        .as_deref()
+        .map_or(Ok(()), check_image_field)?;
     match &options.labels {
         ShardLabels::None if options.classes.is_some() => Err(Error::config(
             "a class table has no effect without labels: remove `classes` or `labels: none`",
@@ -149,6 +157,27 @@ pub(super) fn check(options: &ShardOptions) -> Result<()> {
             )))
         }
         _ => Ok(()),
+    }
+}
+
+/// Names that no field of a picture has.
+fn check_image_field(text: &str) -> Result<()> {
+    let names: Vec<String> = fields::names(text).collect();
+    if names.len() > MOST_ALTERNATIVES {
+        return Err(Error::config(format!(
+            "`image_field` has {} fields, and {MOST_ALTERNATIVES} are the most: name fewer",
+            names.len()
+        )));
+    }
+    match names
+        .iter()
+        .find(|name| name.is_empty() || name.contains('/'))
+    {
+        None => Ok(()),
+        Some(name) => Err(Error::config(format!(
+            "`image_field` has '{name}', which is the name of no field: use one such as \
+             'image.jpg'"
+        ))),
     }
 }
 
@@ -174,25 +203,34 @@ pub(crate) fn common_folder(paths: &[PathBuf]) -> PathBuf {
 }
 
 /// Every shard; of several errors the first shard's.
-fn read_all(paths: &[PathBuf], root: &Path, labels: &ShardLabels) -> Result<Vec<Found>> {
+fn read_all(paths: &[PathBuf], root: &Path, options: &ShardOptions) -> Result<Vec<Found>> {
     threads::each("featherload-shards", MAX_THREADS, paths, |path| {
-        read_one(path, root, labels)
+        read_one(path, root, options)
     })
 }
 
 /// One shard, which is in `root`.
-pub(super) fn read_one(path: &Path, root: &Path, labels: &ShardLabels) -> Result<Found> {
+pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Result<Found> {
     let shown = path.strip_prefix(root).unwrap_or(path);
-    group::read(path, shown, labels)
+    group::read(path, shown, options)
 }
 
 /// What all shards have, with labels of one kind.
 pub(super) fn join(
     root: &Path,
     paths: &[PathBuf],
-    found: Vec<Found>,
+    mut found: Vec<Found>,
     options: &ShardOptions,
 ) -> Result<(Content, ScanReport)> {
+    let at = match paths {
+        [path] => path,
+        _ => root,
+    };
+    fields::settle(at, &mut found, options)?;
+    let mut without_picture = Counts::default();
+    found
+        .iter()
+        .for_each(|f| without_picture.merge(&f.seen.fields));
     let mut report = ScanReport::default();
     let mut content = Content::default();
     let mut joined = Joined::new(&found, options.classes.as_ref())?;
@@ -233,7 +271,13 @@ pub(super) fn join(
     }
     report.samples = content.samples() as u64;
     if report.samples == 0 {
-        return Err(nothing_found(root, paths, &report));
+        return Err(nothing_found(
+            root,
+            paths,
+            &report,
+            &without_picture,
+            options,
+        ));
     }
     if options.classes.is_some() && !joined.is_by_name() {
         return Err(Error::dataset(
@@ -250,8 +294,9 @@ pub(super) fn join(
         return Err(Error::dataset(
             &paths[0],
             format!(
-                "no sample has a label in a field '{field}': name another field, or use `labels: \
-                 none`"
+                "no sample has a label in a field '{field}'{}: name another field, or use \
+                 `labels: none`",
+                fields::beside(&report)
             ),
         ));
     }
@@ -260,7 +305,13 @@ pub(super) fn join(
     Ok((content, report))
 }
 
-fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
+fn nothing_found(
+    root: &Path,
+    paths: &[PathBuf],
+    report: &ScanReport,
+    without_picture: &Counts,
+    options: &ShardOptions,
+) -> Error {
     let mut what = match paths {
         [path] => format!("no samples in {}", path.display()),
         paths => format!("no samples in {} shards", paths.len()),
@@ -274,8 +325,18 @@ fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
     for damaged in &report.damaged {
         what.push_str(&format!("; {damaged}"));
     }
-    what.push_str("; samples are members whose names end in ");
-    what.push_str(&IMAGE_EXTENSIONS.join(", "));
+    match &options.image_field {
+        Some(field) => what.push_str(&format!("; pictures are looked for in the field {field}")),
+        None => {
+            what.push_str("; samples are members whose names end in ");
+            what.push_str(&IMAGE_EXTENSIONS.join(", "));
+        }
+    }
+    if !without_picture.is_empty() {
+        what.push_str("; the fields here are ");
+        what.push_str(&without_picture.shown());
+        what.push_str(": name the pictures' with `image_field`");
+    }
     Error::dataset(root, what)
 }
 

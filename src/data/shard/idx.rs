@@ -48,6 +48,7 @@ pub(crate) struct Idx {
     samples: u64,
     /// What lies between the members that it names, and behind them.
     pub(crate) not_plain: NotPlain,
+    pub(crate) unnamed: Unnamed,
 }
 
 /// Why a file is no index of a shard.
@@ -102,7 +103,7 @@ impl Idx {
     /// an index of a former shard says.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, Unusable> {
         let mut idx = Self::text_at(path)?;
-        idx.not_plain = idx.check(shard, len)?;
+        (idx.not_plain, idx.unnamed) = idx.check(shard, len)?;
         Ok(idx)
     }
 
@@ -123,6 +124,7 @@ impl Idx {
             text,
             samples,
             not_plain: NotPlain::default(),
+            unnamed: Unnamed::default(),
         })
     }
 
@@ -167,7 +169,7 @@ impl Idx {
         })
     }
 
-    fn check(&self, shard: &File, len: u64) -> Result<NotPlain, Unusable> {
+    fn check(&self, shard: &File, len: u64) -> Result<(NotPlain, Unnamed), Unusable> {
         let lines = self.text.split(|&b| b == b'\n').skip(1);
         let found = lines.filter(|line| !line.is_empty()).count() as u64;
         if found != self.samples {
@@ -180,6 +182,7 @@ impl Idx {
         let (mut end, mut next_at) = (0u64, 0u64);
         let mut last = None;
         let mut walk = Walk::new(shard, len);
+        let mut unnamed = Unnamed::default();
         for (line, member) in self.entries() {
             let member = member.ok_or(Unusable::Line(line))?;
             let other = Unusable::OtherShard(line);
@@ -192,8 +195,8 @@ impl Idx {
                 return Err(other);
             }
             // Headers of a long name, or members of no sample, may lie there.
-            if member.header_at > next_at {
-                let found = sample_at(&mut walk, next_at)?;
+            if member.header_at > next_at || name::split(&member.name).is_none() {
+                let found = sample_at(&mut walk, next_at, &mut unnamed)?;
                 // One without a dot, which wds2idx names, is of no sample.
                 let is_next = match name::split(&member.name) {
                     Some(_) => found == Some(member.data_at),
@@ -211,9 +214,34 @@ impl Idx {
         {
             return Err(Unusable::OtherShard(line));
         }
-        match sample_at(&mut walk, next_at)? {
+        match sample_at(&mut walk, next_at, &mut unnamed)? {
             Some(_) => Err(Unusable::Lacks(next_at)),
-            None => Ok(walk.finish().not_plain),
+            None => Ok((walk.finish().not_plain, unnamed)),
+        }
+    }
+}
+
+/// Files of no sample, most of which an index does not name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unnamed {
+    /// Those in whose path a name begins with a dot.
+    pub(crate) hidden: NotPlain,
+    /// Those without an extension.
+    pub(crate) others: NotPlain,
+    /// Where the last of them ends: what lies in front of it is counted.
+    counted: u64,
+}
+
+impl Unnamed {
+    fn add(&mut self, member: Member) {
+        if member.header_at < self.counted {
+            return;
+        }
+        self.counted = past(member.data_at, member.size);
+        let is_hidden = |part: &[u8]| part.starts_with(b".") && !matches!(part, b"." | b"..");
+        match member.name.split(|&b| b == b'/').any(is_hidden) {
+            true => self.hidden.add(member.name),
+            false => self.others.add(member.name),
         }
     }
 }
@@ -256,12 +284,12 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 }
 
 /// Where the data begin of the first member of a sample at `at` or behind it; none
-/// when the shard ends without one.
-fn sample_at(walk: &mut Walk<'_>, at: u64) -> Result<Option<u64>, Unusable> {
+/// when the shard ends without one. Those of no sample that it passes go to `unnamed`.
+fn sample_at(walk: &mut Walk<'_>, at: u64, unnamed: &mut Unnamed) -> Result<Option<u64>, Unusable> {
     walk.go_on_at(at);
     let found = loop {
         match walk.next().map_err(Unusable::Read)? {
-            Some(member) if name::split(&member.name).is_none() => {}
+            Some(member) if name::split(&member.name).is_none() => unnamed.add(member),
             found => break found,
         }
     };

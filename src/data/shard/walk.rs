@@ -115,8 +115,8 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Files in a shard that are no members, for their data are no run of its bytes:
-/// sparse ones and links.
+/// Files in a shard that are left out for one reason, such as sparse ones and links, whose
+/// data are no run of its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NotPlain {
     pub(crate) count: u64,
@@ -127,7 +127,7 @@ pub(crate) struct NotPlain {
 impl NotPlain {
     const NAMES: usize = 3;
 
-    fn add(&mut self, name: Vec<u8>) {
+    pub(crate) fn add(&mut self, name: Vec<u8>) {
         self.count += 1;
         let at = self.names.partition_point(|known| *known <= name);
         if at < Self::NAMES {

@@ -69,6 +69,7 @@ fn a_class_table_numbers_the_names_of_all_shards_alike() {
     let keep = KeepIndex::In(dir.path().join("kept"));
     let read = |labels: &ShardLabels, classes: Option<Classes>| {
         let options = ShardOptions {
+            image_field: None,
             labels: labels.clone(),
             classes,
             keep: keep.clone(),

@@ -4,6 +4,7 @@
 pub mod scene;
 
 mod command;
+mod dotted;
 mod kept;
 mod labels;
 mod replaced;

@@ -77,6 +77,7 @@ fn run(folder: &Path, data: &[u8]) {
 
     let options = ShardOptions {
         labels: labels(choice),
+        image_field: (choice & 4 != 0).then(|| "seg.png;jpg".into()),
         keep: KeepIndex::Nowhere,
         ..ShardOptions::default()
     };

@@ -23,6 +23,7 @@ const HEIGHT: u16 = 240;
 /// Far over every limit, and far over what a decoder should allocate.
 const HUGE: u16 = 60_000;
 const TENTHS: u8 = 10;
+const LINK_LOOP: &str = "broken_link_to_itself.jpg";
 
 /// What is wrong with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ enum Damage {
     WrongPng,
     Fifo,
     DanglingLink,
-    Folder,
+    LinkLoop,
     NoPermission,
 }
 
@@ -62,7 +63,7 @@ pub(super) fn files(classes: u32) -> Vec<Broken> {
         Damage::WrongPng,
         Damage::Fifo,
         Damage::DanglingLink,
-        Damage::Folder,
+        Damage::LinkLoop,
         Damage::NoPermission,
     ];
     (0..)
@@ -87,7 +88,7 @@ impl Broken {
             Damage::WrongPng => "broken_wrong_bytes.png",
             Damage::Fifo => "broken_fifo.jpg",
             Damage::DanglingLink => "broken_dangling_link.jpg",
-            Damage::Folder => "broken_folder.jpg",
+            Damage::LinkLoop => LINK_LOOP,
             Damage::NoPermission => "broken_no_permission.jpg",
         }
         .to_owned()
@@ -128,7 +129,7 @@ impl Broken {
             ),
             Damage::Fifo => (&[FaultKind::NotRegular], "a FIFO".into()),
             Damage::DanglingLink => (&[FaultKind::Unreadable], "a link to nothing".into()),
-            Damage::Folder => (&[FaultKind::NotRegular], "a folder".into()),
+            Damage::LinkLoop => (&[FaultKind::Unreadable], "a link to itself".into()),
             // Root may read it, and finds a text.
             Damage::NoPermission => (
                 &[FaultKind::Unreadable, FaultKind::Unsupported],
@@ -160,8 +161,8 @@ impl Broken {
             Damage::DanglingLink => {
                 symlink("nowhere.jpg", &path).or_else(|e| in_the_way(fs::FileType::is_symlink, e))
             }
-            Damage::Folder => {
-                fs::create_dir(&path).or_else(|e| in_the_way(fs::FileType::is_dir, e))
+            Damage::LinkLoop => {
+                symlink(LINK_LOOP, &path).or_else(|e| in_the_way(fs::FileType::is_symlink, e))
             }
             damage => {
                 let there = regular_file(&path)?;
@@ -220,7 +221,7 @@ impl Damage {
                 }
                 png
             }
-            Self::Empty | Self::Fifo | Self::DanglingLink | Self::Folder => Vec::new(),
+            Self::Empty | Self::Fifo | Self::DanglingLink | Self::LinkLoop => Vec::new(),
         })
     }
 }

@@ -377,13 +377,12 @@ pub fn print_skipped(scan: Option<&ScanReport>) {
         ));
     }
     for (reason, skipped) in &scan.skipped {
+        let named = skipped.examples.iter().map(|p| p.display().to_string());
+        let named: Vec<String> = named.collect();
         output::complain(&format!(
             "left out: {} x {reason} (such as {})",
             skipped.count,
-            skipped
-                .examples
-                .first()
-                .map_or_else(String::new, |p| p.display().to_string())
+            named.join(", ")
         ));
     }
 }

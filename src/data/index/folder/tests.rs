@@ -225,21 +225,17 @@ fn what_is_no_sample_is_counted_with_examples() {
 }
 
 #[test]
-fn whatever_has_an_image_name_is_a_sample() {
-    let dir = tree(&["a/1.jpg", "a/dir.jpg/inner.jpg", "a/._1.jpg", "other/5.jpg"]);
+fn whatever_has_an_image_name_and_is_no_folder_is_a_sample() {
+    let dir = tree(&["a/1.jpg", "other/5.jpg"]);
     fifo(&dir.path().join("a/pipe.jpg"));
     symlink("nowhere", dir.path().join("a/gone.jpg")).unwrap();
     symlink("1.jpg", dir.path().join("a/link.png")).unwrap();
-    symlink(dir.path().join("other"), dir.path().join("a/dirlink.jpg")).unwrap();
     symlink("loop.jpg", dir.path().join("a/loop.jpg")).unwrap();
     let (index, report) = labelled(&dir).unwrap();
     assert_eq!(
         paths(&index),
         [
-            "a/._1.jpg",
             "a/1.jpg",
-            "a/dir.jpg",
-            "a/dirlink.jpg",
             "a/gone.jpg",
             "a/link.png",
             "a/loop.jpg",
@@ -248,6 +244,100 @@ fn whatever_has_an_image_name_is_a_sample() {
         ]
     );
     assert_eq!(report.skipped_total(), 0);
+}
+
+/// torchvision's `ImageFolder(root).samples` has the same, in the order of its classes.
+#[test]
+fn a_folder_named_like_a_picture_is_a_folder() {
+    let store = tree(&["far.png"]);
+    let dir = tree(&[
+        "a/1.png",
+        "a/folder.png/inner.png",
+        "a/folder.png/deep.JPG/2.jpg",
+        "b.jpg/3.jpg",
+        "b.jpg/empty.gif/",
+    ]);
+    symlink(store.path(), dir.path().join("a/linked.jpeg")).unwrap();
+    symlink("..", dir.path().join("a/up.bmp")).unwrap();
+    let (index, report) = labelled(&dir).unwrap();
+    assert_eq!(
+        paths(&index),
+        [
+            "a/1.png",
+            "a/folder.png/deep.JPG/2.jpg",
+            "a/folder.png/inner.png",
+            "a/linked.jpeg/far.png",
+            "b.jpg/3.jpg"
+        ]
+    );
+    assert_eq!(labels(&index), [0, 0, 0, 0, 1]);
+    assert_eq!(index.classes(), &Classes::new(["a", "b.jpg"]).unwrap());
+    assert_eq!(report.skipped[&SkipReason::LinkLoop].count, 1);
+    assert_eq!(report.skipped_total(), 1);
+    assert_eq!(unlabelled(&dir).unwrap().0.len(), 5);
+    // Links out of the data set are known to a sandbox.
+    let far = fs::canonicalize(store.path()).unwrap();
+    assert!(index.reach().contains(&far), "{:?}", index.reach());
+}
+
+#[test]
+fn hidden_names_and_folders_of_systems_are_no_samples_and_no_classes() {
+    let dir = tree(&[
+        "a/1.jpg",
+        "a/._1.jpg",
+        "a/.2.jpg",
+        "a/.DS_Store",
+        "a/.ipynb_checkpoints/1-checkpoint.jpg",
+        "a/.hidden.png/1.jpg",
+        "a/@eaDir/1.jpg/SYNOPHOTO_THUMB_XL.jpg",
+        "b/._only.jpg",
+        "__MACOSX/a/._1.jpg",
+        "__MACOSX/a/2.jpg",
+        "lost+found/",
+        "$RECYCLE.BIN/3.jpg",
+        ".Trash-1000/4.jpg",
+        "a/Thumbs.db",
+        "a/desktop.ini",
+    ]);
+    symlink("1.jpg", dir.path().join("a/.link.jpg")).unwrap();
+    symlink("nowhere", dir.path().join("a/.gone")).unwrap();
+    let (index, report) = labelled(&dir).unwrap();
+    assert_eq!(
+        (paths(&index), labels(&index)),
+        (vec!["a/1.jpg".into()], vec![0])
+    );
+    assert_eq!(index.classes(), &Classes::new(["a", "b"]).unwrap());
+    assert_eq!(report.empty_classes, ["b"]);
+    let left_out = |reason| {
+        let skipped = &report.skipped[&reason];
+        let examples = skipped.examples.iter().map(|path| shown_path(path));
+        (skipped.count, examples.collect::<Vec<_>>())
+    };
+    let strings = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        left_out(SkipReason::Hidden),
+        (6, strings(&["a/.2.jpg", "a/.DS_Store", "a/._1.jpg"]))
+    );
+    assert_eq!(
+        left_out(SkipReason::HiddenFolder),
+        (
+            3,
+            strings(&[".Trash-1000", "a/.hidden.png", "a/.ipynb_checkpoints"])
+        )
+    );
+    assert_eq!(
+        left_out(SkipReason::SystemFolder),
+        (4, strings(&["$RECYCLE.BIN", "__MACOSX", "a/@eaDir"]))
+    );
+    assert_eq!(report.skipped_total(), 15);
+    assert_eq!(unlabelled(&dir).unwrap().0.len(), 1);
+    // They do not make a flat folder one of classes.
+    let flat = tree(&["1.jpg", "._1.jpg", "__MACOSX/._1.jpg", ".thumbnails/1.jpg"]);
+    assert_eq!(labels(&labelled(&flat).unwrap().0), [-1]);
+    // Where nothing else is there, the error says so.
+    let e = error(labelled(&tree(&["a/._1.jpg", "__MACOSX/._1.jpg"])));
+    assert!(e.contains("hidden file: 1, such as \"a/._1.jpg\""), "{e}");
+    assert!(e.contains("system folder: 1, such as \"__MACOSX\""), "{e}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::names::has_image_extension;
+use crate::data::index::names::{has_image_extension, is_hidden, is_system_folder};
 use crate::data::shard::expand;
 use crate::error::{Error, Result};
 
@@ -26,16 +26,12 @@ fn has_extension(path: &Path) -> bool {
         .is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
 }
 
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".")
-}
-
 /// Ends at the first picture or folder, so that a folder of pictures is not listed twice.
 fn is_folder(path: &Path) -> bool {
     let mut found = false;
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if is_hidden(&name) {
+        if is_hidden(name.as_bytes()) || is_system_folder(name.as_bytes()) {
             continue;
         }
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -62,7 +58,7 @@ pub(crate) fn expand(path: &Path) -> Result<Vec<PathBuf>> {
         let name = entry
             .map_err(|e| Error::io_at("list", path, e))?
             .file_name();
-        if !is_hidden(&name) && has_extension(Path::new(&name)) {
+        if !is_hidden(name.as_bytes()) && has_extension(Path::new(&name)) {
             names.push(name);
         }
     }

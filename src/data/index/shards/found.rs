@@ -3,6 +3,7 @@
 //! Made in the consumer, a shard a thread, and joined behind them.
 
 use crate::data::index::report::{DamagedShard, ScanReport};
+use crate::data::index::shards::fields::{Choice, Seen};
 
 /// What one shard has.
 #[derive(Debug, Default)]
@@ -23,6 +24,12 @@ pub(crate) struct Found {
     /// What stands in the report when the last sample proves to lack its label,
     /// and otherwise not: the shard ends as one does that was cut.
     pub(crate) tail: Option<DamagedShard>,
+    /// The fields that pictures and labels are in here.
+    pub(crate) choice: Choice,
+    pub(crate) seen: Seen,
+    /// What there is by the extensions of pictures alone, where another choice was better for
+    /// this shard.
+    pub(crate) plain: Option<Box<Found>>,
 }
 
 /// The label of one sample.
@@ -49,6 +56,16 @@ impl Found {
 
     pub(crate) fn part(&self, i: usize) -> (u64, u64) {
         self.parts[i]
+    }
+
+    /// Labels of a field that no option names become fields that are not read.
+    pub(crate) fn drop_chosen_labels(&mut self) {
+        if let Some(field) = self.choice.label.take() {
+            self.report.add_field(&field, self.seen.labels.get(&field));
+            self.labels.fill(Raw::Absent);
+            self.class_names.clear();
+            self.vectors.clear();
+        }
     }
 
     /// Whether a sample may have had a label that is lost.

@@ -10,10 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::data::index::names::rank;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
+use crate::data::index::shards::fields::{self, Choice, Seen, is_json};
 use crate::data::index::shards::found::{Found, Raw};
-use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels};
+use crate::data::index::shards::options::{ShardLabels, ShardOptions};
 use crate::data::index::value::{self, Value};
 use crate::data::shard;
 use crate::data::shard::header::BLOCK;
@@ -26,33 +26,55 @@ use crate::error::{self, Error, Result};
 /// The longest label; a longer member is something else.
 const MAX_LABEL: u64 = 1 << 20;
 
-/// Reads the shard at `path`, absolute, which reports call `shown`.
-pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Found> {
+/// Reads the shard at `path`, absolute, which reports call `shown`. Where another choice of
+/// fields proves to be better for it, its headers are read once more.
+pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<Found> {
     let (file, len) = shard::open(path)?;
-    let failed = |e| Error::io_at("read", path, e);
     let index = idx::path_of(path);
     let is_newer = is_newer(&index, path, &file)?;
-    if is_newer && let Some(idx) = usable(&index, &file, len) {
-        let mut grouper = Grouper::new(&file, path, shown, labels);
-        grouper.by_index = true;
-        match grouper.members_of(&idx) {
-            Ok(()) => return Ok(grouper.found),
-            // The headers say whether it is true of the shard.
-            Err(why) => tracing::warn!(
-                "{}: {why}, so the shard's headers are read",
-                index.display()
-            ),
+    let idx = match is_newer {
+        true => usable(&index, &file, len),
+        false => None,
+    };
+    let read = |choice: &Choice| -> Result<Found> {
+        let new = || Grouper::new(&file, path, shown, &options.labels, choice);
+        if let Some(idx) = &idx {
+            let mut grouper = new();
+            grouper.by_index = true;
+            match grouper.members_of(idx) {
+                Ok(()) => return Ok(grouper.found),
+                // The headers say whether it is true of the shard.
+                Err(why) => tracing::warn!(
+                    "{}: {why}, so the shard's headers are read",
+                    index.display()
+                ),
+            }
         }
-    }
-    let mut grouper = Grouper::new(&file, path, shown, labels);
-    let mut walk = Walk::new(&file, len);
-    while let Some(member) = walk.next().map_err(failed)? {
-        grouper.push(member)?;
-    }
-    let walked = walk.finish();
-    refuse_what_is_no_tar(path, &file, len, &walked)?;
-    grouper.end(&walked, len, &index, is_newer)?;
-    Ok(grouper.found)
+        let mut grouper = new();
+        let mut walk = Walk::new(&file, len);
+        while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
+            grouper.push(member)?;
+        }
+        let walked = walk.finish();
+        refuse_what_is_no_tar(path, &file, len, &walked)?;
+        grouper.end(&walked, len, &index, is_newer)?;
+        Ok(grouper.found)
+    };
+    let choice = Choice::of(options);
+    let found = read(&choice)?;
+    let Some(better) = choice.better(&found, options) else {
+        return Ok(found);
+    };
+    let mut chosen = read(&better)?;
+    chosen.seen = Seen {
+        pictures: found.seen.pictures.clone(),
+        member: found.seen.member.clone(),
+        ..chosen.seen
+    };
+    // Of use where other shards have pictures by their extensions alone.
+    chosen.plain = (better.pictures != choice.pictures).then(|| Box::new(found));
+    chosen.choice = better;
+    Ok(chosen)
 }
 
 /// Whether DALI's index is there, and newer than its shard.
@@ -140,6 +162,7 @@ struct Grouper<'a> {
     path: &'a Path,
     shown: &'a Path,
     labels: &'a ShardLabels,
+    choice: &'a Choice,
     class_numbers: BTreeMap<Vec<u8>, u32>,
     found: Found,
     /// The sample at hand; without fields there is none.
@@ -176,13 +199,20 @@ impl Pictures {
 }
 
 impl<'a> Grouper<'a> {
-    fn new(file: &'a File, path: &'a Path, shown: &'a Path, labels: &'a ShardLabels) -> Self {
+    fn new(
+        file: &'a File,
+        path: &'a Path,
+        shown: &'a Path,
+        labels: &'a ShardLabels,
+        choice: &'a Choice,
+    ) -> Self {
         Self {
             file,
             path,
             shown,
             labels,
             class_numbers: BTreeMap::new(),
+            choice,
             found: Found::default(),
             key: Vec::new(),
             fields: Vec::new(),
@@ -204,7 +234,9 @@ impl<'a> Grouper<'a> {
             self.has_its_labels()?;
         }
         self.close().map_err(told)?;
-        self.skip_not_plain(&idx.not_plain);
+        self.skip_some(SkipReason::NotPlain, &idx.not_plain);
+        self.skip_some(SkipReason::Hidden, &idx.unnamed.hidden);
+        self.skip_some(SkipReason::NoSampleName, &idx.unnamed.others);
         self.has_its_labels()
     }
 
@@ -224,8 +256,14 @@ impl<'a> Grouper<'a> {
             self.is_suspect = true;
             self.next_is_suspect = true;
         }
-        let Some((key, extension)) = name::split(&member.name) else {
-            self.skip(SkipReason::NoSampleName, &member.name);
+        let split = name::split(&member.name);
+        let reason = fields::left_out(&member.name);
+        let (Some((key, extension)), None) = (split, reason) else {
+            // Those of no sample are counted with the index that they do not stand in.
+            if !self.by_index || split.is_some() {
+                let reason = reason.unwrap_or(SkipReason::NoSampleName);
+                self.skip(reason, &member.name);
+            }
             return Ok(());
         };
         if self.fields.is_empty() || self.key != key {
@@ -265,8 +303,13 @@ impl<'a> Grouper<'a> {
     }
 
     fn sample(&mut self, fields: &[Field]) -> Result<()> {
-        let ranks = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
+        let choice = self.choice;
+        let ranks = fields
+            .iter()
+            .filter_map(|f| Some((choice.rank(&f.extension)?, f)));
         let picture = ranks.clone().min_by_key(|(rank, _)| *rank);
+        let named = fields.iter().map(|f| (&f.extension[..], &f.name[..]));
+        self.found.seen.add(named, picture.is_some());
         let Some((chosen, picture)) = picture else {
             if self.is_suspect {
                 self.incomplete += 1;
@@ -312,18 +355,14 @@ impl<'a> Grouper<'a> {
 
     /// The member that the label is in.
     fn label_field<'f>(&self, fields: &'f [Field]) -> Option<&'f Field> {
-        let wanted = match self.labels {
-            ShardLabels::None => return None,
-            ShardLabels::Auto => "cls",
-            ShardLabels::Field(field) | ShardLabels::Json { field, .. } => field,
-        };
+        let wanted = self.choice.label(self.labels)?;
         let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
         fields.iter().find(named)
     }
 
     fn label(&mut self, field: &Field) -> Result<Raw> {
         let pointer = match self.labels {
-            ShardLabels::Field(field) if field.eq_ignore_ascii_case(JSON_EXTENSION) => Some(""),
+            ShardLabels::Field(field) if is_json(field) => Some(""),
             ShardLabels::Json { pointer, .. } => Some(pointer.as_str()),
             ShardLabels::None | ShardLabels::Auto | ShardLabels::Field(_) => None,
         };
@@ -388,7 +427,7 @@ impl<'a> Grouper<'a> {
 
     /// The end of a shard that was walked, beside an index that may be newer.
     fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
-        self.skip_not_plain(&walked.not_plain);
+        self.skip_some(SkipReason::NotPlain, &walked.not_plain);
         // The last sample's other members may be what is lost.
         if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
@@ -483,12 +522,12 @@ impl<'a> Grouper<'a> {
         Ok(())
     }
 
-    fn skip_not_plain(&mut self, files: &NotPlain) {
+    fn skip_some(&mut self, reason: SkipReason, files: &NotPlain) {
         for name in &files.names {
-            self.skip(SkipReason::NotPlain, name);
+            self.skip(reason, name);
         }
-        if let Some(skipped) = self.found.report.skipped.get_mut(&SkipReason::NotPlain) {
-            skipped.count = files.count;
+        if let Some(skipped) = self.found.report.skipped.get_mut(&reason) {
+            skipped.count += files.count - files.names.len() as u64;
         }
     }
 

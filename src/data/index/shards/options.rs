@@ -8,6 +8,10 @@ use crate::data::index::classes::Classes;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardOptions {
     pub labels: ShardLabels,
+    /// The field of the picture, such as `image.jpg`; or several, with a semicolon between two,
+    /// of which the first that a sample has is taken. Without it, the extensions of pictures
+    /// (`jpg`); where no sample has one, the only field that ends in one (`image.jpg`).
+    pub image_field: Option<String>,
     /// Numbers class names by this table instead of by the names that the shards
     /// have: validation shards may lack a class. A name that the table lacks, and
     /// labels that are no names, are errors.
@@ -18,7 +22,8 @@ pub struct ShardOptions {
 /// Where labels come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ShardLabels {
-    /// The field `cls` when samples have it, and no labels otherwise.
+    /// The field `cls` when samples have it; else the only field that ends in it, such as
+    /// `label.cls`; and no labels otherwise.
     #[default]
     Auto,
     None,

@@ -2,6 +2,7 @@
 
 mod dali;
 mod damage;
+mod fields;
 mod kept;
 
 use std::fs::{self, File};
@@ -19,8 +20,8 @@ fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.set_size(data.len() as u64);
     header.set_mode(0o644);
-    if name.starts_with('/') {
-        // Which the crate itself refuses.
+    if name.starts_with(['/', '.']) {
+        // Which the crate itself refuses, or changes.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         tar.append(&header, data).unwrap();
@@ -156,7 +157,11 @@ fn what_is_no_sample_is_counted_with_an_example() {
     assert_eq!(skipped(SkipReason::NoPicture), (2, example("a.tar/a")));
     assert_eq!(
         skipped(SkipReason::NoSampleName),
-        (2, example("a.tar/.hidden.jpg"))
+        (1, example("a.tar/README"))
+    );
+    assert_eq!(
+        skipped(SkipReason::Hidden),
+        (1, example("a.tar/.hidden.jpg"))
     );
     let e = one(&members[..4], ShardLabels::None)
         .unwrap_err()
