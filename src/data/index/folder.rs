@@ -89,6 +89,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                      the folder that holds the class folders",
                 ));
             }
+            foreign::refuse_unread_labels(&root, top.images.len() > 0)?;
             merge(&mut content, &top.images, &[], Vec::new(), &mut report);
             content.labels = Labels::Class(vec![-1; content.samples()]);
         }
@@ -104,6 +105,9 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                         OsStr::from_bytes(image)
                     ),
                 ));
+            }
+            if options.classes.is_none() {
+                foreign::refuse_what_are_no_classes(&root, &top.folders)?;
             }
             let classes = match &options.classes {
                 Some(table) => table.clone(),
@@ -154,14 +158,20 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
 fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     let mut what = String::from("no images found");
     let mut foreign = foreign::of_folder(root);
-    for (reason, skipped) in &report.skipped {
-        let example = skipped.examples.first().map(|p| p.as_os_str());
-        what.push_str(&format!("; {reason}: {}", skipped.count));
-        if let Some(example) = example {
-            what.push_str(&format!(", such as {example:?}"));
+    for skipped in report.skipped.values() {
+        for example in &skipped.examples {
             let is = || foreign::of_file(&root.join(example));
-            foreign =
-                foreign.or_else(|| Some(format!("{} {}", Path::new(example).display(), is()?)));
+            foreign = foreign.or_else(|| Some(format!("{} {}", example.display(), is()?)));
+        }
+    }
+    // Names and ends of names would only stand in front of it.
+    if let Some(foreign) = foreign.filter(|_| tar_in(root).is_none()) {
+        return Error::dataset(root, format!("{what}: {foreign}"));
+    }
+    for (reason, skipped) in &report.skipped {
+        what.push_str(&format!("; {reason}: {}", skipped.count));
+        if let Some(example) = skipped.examples.first() {
+            what.push_str(&format!(", such as {:?}", example.as_os_str()));
         }
     }
     what.push_str("; samples are files whose names end in ");
@@ -170,9 +180,6 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     if let Some(tar) = tar_in(root) {
         what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
-    } else if let Some(foreign) = foreign {
-        what.push_str("; ");
-        what.push_str(&foreign);
     }
     Error::dataset(root, what)
 }

@@ -14,6 +14,8 @@
 //!   lines alike.
 //! - Blank lines, and lines that begin with `#`, are passed over.
 
+mod hint;
+
 use std::path::{Path, PathBuf};
 
 use crate::data::index::boxes;
@@ -95,8 +97,9 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let label = parse(line, options, &mut path, &mut values)
-            .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
+        let label = parse(line, options, &mut path, &mut values).map_err(|bad| {
+            Error::dataset_line(file, number, hint::text(&bad, line, number, options))
+        })?;
         let relative = roots
             .relative(&path)
             .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;

@@ -32,6 +32,7 @@ use crate::data::index::roots::{Misplaced, Roots};
 use crate::data::index::sealed::Content;
 use crate::error::{Error, Result};
 
+pub(super) use columns::is_of_labels;
 use csv::CsvRows;
 use form::Form;
 use json::JsonRows;
@@ -98,7 +99,12 @@ fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn Rows + 
             }
             Box::new(CsvRows::open(file, form, options)?)
         }
-        Form::JsonLines => Box::new(JsonRows::open(file, options)?),
+        Form::JsonLines => {
+            if let Some(what) = foreign::of_file_of_json_lines(file) {
+                return Err(Error::dataset(file, what));
+            }
+            Box::new(JsonRows::open(file, options)?)
+        }
     };
     Ok(rows)
 }

@@ -53,7 +53,7 @@ pub(super) fn labels<S: AsRef<str>>(
 }
 
 /// Whether a column of this name is one of labels, where nobody names them.
-pub(super) fn is_of_labels(name: &str) -> bool {
+pub(in crate::data::index) fn is_of_labels(name: &str) -> bool {
     let mut known = LABELS.iter().copied().flatten();
     known.any(|known| known.eq_ignore_ascii_case(name))
 }
