@@ -76,6 +76,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     let mut report = top.report;
     let mut beyond = top.beyond;
     let mut content = Content::default();
+    let mut warning = None;
     match options.labels {
         FolderLabels::None => {
             let chunks = scan_folders(&root, &top.folders, &above, &mut beyond)?;
@@ -107,7 +108,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 ));
             }
             if options.classes.is_none() {
-                foreign::refuse_what_are_no_classes(&root, &top.folders)?;
+                warning = foreign::refuse_what_are_no_classes(&root, &top.folders)?;
             }
             let classes = match &options.classes {
                 Some(table) => table.clone(),
@@ -135,6 +136,9 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     report.samples = content.samples() as u64;
     if report.samples == 0 {
         return Err(nothing_found(&root, &report));
+    }
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
     }
     Ok((root, content, report))
 }

@@ -17,7 +17,8 @@
 //!   such a place, or at an end that lacks the blocks which end a tar, is left out,
 //!   and counted.
 //!
-//! - `options`: how they are read; `group`: one shard; `found`: what is in it;
+//! - `options`: how they are read; `group`: one shard; `found`: what is in it; `unsorted`: members
+//!   of a sample that do not stand together;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
@@ -26,13 +27,14 @@ mod found;
 mod group;
 mod joined;
 mod options;
+mod unsorted;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::kept::Kept;
-use crate::data::index::names::IMAGE_EXTENSIONS;
+use crate::data::index::names::{IMAGE_EXTENSIONS, shown};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::samples::Index;
 use crate::data::index::sealed::Content;
@@ -196,6 +198,7 @@ pub(super) fn join(
     let mut report = ScanReport::default();
     let mut content = Content::default();
     let mut joined = Joined::new(&found, options.classes.as_ref())?;
+    let archive = found.iter().find_map(|found| found.archive.clone());
     for (path, mut found) in paths.iter().zip(found) {
         let mut of_shard = std::mem::take(&mut found.report);
         let relative = path.strip_prefix(root).unwrap_or(path);
@@ -233,7 +236,7 @@ pub(super) fn join(
     }
     report.samples = content.samples() as u64;
     if report.samples == 0 {
-        return Err(nothing_found(root, paths, &report));
+        return Err(nothing_found(root, paths, &report, archive.as_deref()));
     }
     if options.classes.is_some() && !joined.is_by_name() {
         return Err(Error::dataset(
@@ -260,11 +263,25 @@ pub(super) fn join(
     Ok((content, report))
 }
 
-fn nothing_found(root: &Path, paths: &[PathBuf], report: &ScanReport) -> Error {
+fn nothing_found(
+    root: &Path,
+    paths: &[PathBuf],
+    report: &ScanReport,
+    archive: Option<&[u8]>,
+) -> Error {
     let mut what = match paths {
         [path] => format!("no samples in {}", path.display()),
         paths => format!("no samples in {} shards", paths.len()),
     };
+    if let Some(archive) = archive {
+        let archive = shown(archive);
+        what.push_str(&format!(
+            ": it holds other archives, such as {archive}. Unpack it, and each archive in it to a \
+             folder of its name, and give the folder that has these: their names are the classes. \
+             Or unpack it, and give its tars as shards"
+        ));
+        return Error::dataset(root, what);
+    }
     for (reason, skipped) in &report.skipped {
         what.push_str(&format!("; {reason}: {}", skipped.count));
         if let Some(example) = skipped.examples.first() {

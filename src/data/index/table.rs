@@ -10,7 +10,8 @@
 //!
 //! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
 //!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `records`: those of CSV as
+//! - `row`: what a record says; `csv`, `json`: records as rows; `present`: what a record of JSON
+//!   has where a place is missing; `records`: those of CSV as
 //!   bytes;
 //! - `labels`: labels of all records.
 
@@ -20,6 +21,7 @@ mod form;
 mod json;
 mod labels;
 mod options;
+mod present;
 mod records;
 mod row;
 
@@ -100,10 +102,11 @@ fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn Rows + 
             Box::new(CsvRows::open(file, form, options)?)
         }
         Form::JsonLines => {
+            let rows = JsonRows::open(file, options)?;
             if let Some(what) = foreign::of_file_of_json_lines(file) {
                 return Err(Error::dataset(file, what));
             }
-            Box::new(JsonRows::open(file, options)?)
+            Box::new(rows)
         }
     };
     Ok(rows)

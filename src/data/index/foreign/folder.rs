@@ -98,7 +98,8 @@ fn of_dict(folder: &Path, names: &[OsString]) -> Kind {
         .filter(is_one)
         .map(|name| name.to_string_lossy())
         .collect();
-    let first = splits.first().map_or("train", |name| name);
+    let train = splits.iter().find(|name| name.starts_with("train"));
+    let first = train.or(splits.first()).map_or("train", |name| name);
     let shown = folder.display();
     Kind::new(
         format!(

@@ -46,9 +46,14 @@ const DETECTION: [(&[&str], &str, &str); 4] = [
 
 /// Refuses a folder whose sub-folders, `folders`, say nothing of classes.
 ///
+/// A warning, where it may be meant so.
+///
 /// # Errors
 /// What the folders are, and which one to give.
-pub(crate) fn refuse_what_are_no_classes(root: &Path, folders: &[Vec<u8>]) -> Result<()> {
+pub(crate) fn refuse_what_are_no_classes(
+    root: &Path,
+    folders: &[Vec<u8>],
+) -> Result<Option<String>> {
     let names: Vec<&OsStr> = folders.iter().map(|name| OsStr::from_bytes(name)).collect();
     const ALL: &str = "`labels: none` reads all pictures without labels";
     let has = |name: &str| names.iter().any(|known| *known == name);
@@ -79,53 +84,44 @@ pub(crate) fn refuse_what_are_no_classes(root: &Path, folders: &[Vec<u8>]) -> Re
         ));
     }
     if !names.iter().all(|name| is_split(name)) {
-        if let Some(found) = metadata_of(root).filter(|found| found.has_labels) {
-            tracing::warn!(
+        return Ok(metadata_of(root).filter(|found| found.has_labels).map(|found| {
+            format!(
                 "{}: labels are the class folders, and not those of {}: give this file to use them",
                 root.display(),
                 found.path.display()
-            );
-        }
-        return Ok(());
+            )
+        }));
     }
-    let splits: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
-    let first = names
-        .iter()
-        .find(|name| name.to_ascii_lowercase().as_bytes().starts_with(b"train"))
-        .or(names.first());
-    let Some(first) = first.map(|name| root.join(name)) else {
-        return Ok(());
+    let begins = |name: &&&OsStr| name.to_ascii_lowercase().as_bytes().starts_with(b"train");
+    let Some(first) = names.iter().find(begins).or(names.first()) else {
+        return Ok(None);
     };
-    let is = match splits.as_slice() {
-        [one] => format!("its only folder is {one}, which is a split and no class"),
-        all => format!("its folders {} are splits, and no classes", all.join(", ")),
-    };
-    let labels = metadata_of(&first).filter(|found| found.has_labels);
-    match labels {
-        Some(found) => Err(Error::dataset(
-            root,
-            format!(
-                "{is}: give {}, which has labels; {ALL}",
-                found.path.display()
-            ),
-        )),
-        None if names.iter().any(|name| has_folder(&root.join(name))) => Err(Error::dataset(
-            root,
-            format!(
-                "{is}: give one of them, such as {}; {ALL}, and `classes` takes them as classes",
-                first.display()
-            ),
-        )),
-        None => {
-            tracing::warn!(
-                "{}: {is}. They are taken as classes: give one of them, such as {}, or use \
-                 `labels: none`",
-                root.display(),
-                first.display()
-            );
-            Ok(())
+    let first = root.join(first);
+    let (is, give) = match names.as_slice() {
+        [one] => {
+            let one = one.to_string_lossy();
+            let is = format!("its only folder is {one}, which is a split and no class");
+            (is, format!("give {}", first.display()))
         }
+        all => {
+            let all: Vec<_> = all.iter().map(|name| name.to_string_lossy()).collect();
+            let is = format!("its folders {} are splits, and no classes", all.join(", "));
+            (is, format!("give one of them, such as {}", first.display()))
+        }
+    };
+    if let Some(found) = metadata_of(&first).filter(|found| found.has_labels) {
+        let found = found.path.display();
+        let what = format!("{is}: give {found}, which has labels; {ALL}");
+        return Err(Error::dataset(root, what));
     }
+    if names.iter().any(|name| has_folder(&root.join(name))) {
+        let what = format!("{is}: {give}; {ALL}, and `classes` takes them as classes");
+        return Err(Error::dataset(root, what));
+    }
+    Ok(Some(format!(
+        "{}: {is}. They are taken as classes: {give}, or use `labels: none`",
+        root.display()
+    )))
 }
 
 fn is_split(name: &OsStr) -> bool {

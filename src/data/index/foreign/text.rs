@@ -60,10 +60,14 @@ fn of_json(path: &Path, text: &[u8]) -> Kind {
         return Kind::new("a COCO annotation file", fix);
     }
     if has("shards") && has("raw_data") {
-        return Kind::new("the index of a MosaicML Streaming (MDS) data set", EXPORT);
+        let fix = "write its pictures to a folder or to tar shards (Python's \
+                   streaming.LocalDataset reads it), and give these";
+        return Kind::new("the index of a MosaicML Streaming (MDS) data set", fix);
     }
     if has("chunks") && has("chunk_bytes") {
-        return Kind::new("the index of a LitData data set", EXPORT);
+        let fix = "write its pictures to a folder or to tar shards (Python's \
+                   litdata.StreamingDataset reads it), and give these";
+        return Kind::new("the index of a LitData data set", fix);
     }
     if has("_data_files") || name == "dataset_dict.json" {
         return Kind::new("a file of Hugging Face's save_to_disk", "give its folder");

@@ -58,7 +58,9 @@ fn not_whole(label: &str, line: &[u8], number: u64, options: &ListOptions) -> Op
         );
     }
     if label.parse::<f64>().is_ok_and(f64::is_finite) && label.contains(['.', 'e', 'E']) {
-        return Some("write a whole number, or use `labels: vector` for other numbers".to_owned());
+        return Some(format!(
+            "write a whole number, or {TABLE}, which takes other numbers"
+        ));
     }
     let is_name = label.chars().any(char::is_alphabetic) && !label.contains(['\\', ',']);
     is_name.then(|| {

@@ -14,6 +14,7 @@ use crate::data::index::names::rank;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::data::index::shards::found::{Found, Raw};
 use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels};
+use crate::data::index::shards::unsorted;
 use crate::data::index::value::{self, Value};
 use crate::data::shard;
 use crate::data::shard::header::BLOCK;
@@ -36,7 +37,10 @@ pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
         let mut grouper = Grouper::new(&file, path, shown, labels);
         grouper.by_index = true;
         match grouper.members_of(&idx) {
-            Ok(()) => return Ok(grouper.found),
+            Ok(()) => {
+                unsorted::refuse(path, shown, &grouper.found, labels)?;
+                return Ok(grouper.found);
+            }
             // The headers say whether it is true of the shard.
             Err(why) => tracing::warn!(
                 "{}: {why}, so the shard's headers are read",
@@ -52,6 +56,7 @@ pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
     let walked = walk.finish();
     refuse_what_is_no_tar(path, &file, len, &walked)?;
     grouper.end(&walked, len, &index, is_newer)?;
+    unsorted::refuse(path, shown, &grouper.found, labels)?;
     Ok(grouper.found)
 }
 
@@ -268,6 +273,9 @@ impl<'a> Grouper<'a> {
         let ranks = fields.iter().filter_map(|f| Some((rank(&f.extension)?, f)));
         let picture = ranks.clone().min_by_key(|(rank, _)| *rank);
         let Some((chosen, picture)) = picture else {
+            let archive = fields.iter().find(|field| is_archive(&field.extension));
+            let name = archive.map(|field| field.name.clone());
+            self.found.archive = self.found.archive.take().or(name);
             if self.is_suspect {
                 self.incomplete += 1;
             } else {
@@ -500,6 +508,24 @@ impl<'a> Grouper<'a> {
     fn error(&self, name: &[u8], what: &str) -> Error {
         Error::dataset(self.path.join(relative(name)), what)
     }
+}
+
+/// Whether an extension, in lower case, is that of an archive.
+fn is_archive(extension: &[u8]) -> bool {
+    let ends = [
+        &b"tar"[..],
+        b"tar.gz",
+        b"tar.zst",
+        b"tar.xz",
+        b"tar.bz2",
+        b"tgz",
+        b"zip",
+        b"7z",
+    ];
+    ends.iter().any(|end| {
+        let front = extension.strip_suffix(*end);
+        front.is_some_and(|front| front.is_empty() || front.ends_with(b"."))
+    })
 }
 
 /// A member's name as a path under its shard, where one that begins with a slash
