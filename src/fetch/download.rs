@@ -68,7 +68,9 @@ pub(crate) async fn small_if_there(
             ..GetOptions::default()
         };
         let failure = match store.objects.get_opts(&store.path(name), options).await {
-            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(e @ StoreError::NotFound { .. }) => {
+                return store.no_bucket(name, &e).map_or(Ok(None), Err);
+            }
             Err(e) => store.failure(name, &e),
             Ok(found) if found.meta.size > MOST_SMALL => {
                 let what = format!("has {} bytes, and may have {MOST_SMALL}", found.meta.size);

@@ -35,6 +35,8 @@ pub(super) struct Cache {
     pub(super) store: Store,
     pub(super) folder: Folder,
     pub(super) shards: Arc<[Shard]>,
+    /// How the run needs less room; empty before its order is known.
+    pub(super) advice: String,
 }
 
 /// The fetcher that leads.
@@ -188,7 +190,16 @@ impl Leader {
                     let since = *self.stuck.get_or_insert_with(Instant::now);
                     return match since.elapsed() < STUCK {
                         true => Ok(()),
-                        false => Err(too_little(&self.cache.folder, needs, room, &self.bytes)),
+                        false => {
+                            let cache = &self.cache;
+                            Err(too_little(
+                                &cache.folder,
+                                needs,
+                                room,
+                                &self.bytes,
+                                &cache.advice,
+                            ))
+                        }
                     };
                 }
             }

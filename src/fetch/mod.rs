@@ -18,7 +18,7 @@
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
 //! | one object out of the store | `download` | fetcher, sender |
 //! | what lies at an address | `set` | fetcher |
-//! | the store; how long it is tried; the life on a socket | `store`, `patience`, `line` | fetcher, sender |
+//! | the store; what its answers mean; how long it is tried; the life on a socket | `store`, `answer`, `patience`, `line` | fetcher, sender |
 //! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
 //! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
 //!
@@ -28,6 +28,8 @@
 //! fetcher and sender and nowhere else, and are compiled with the feature `stores` alone.
 
 mod address;
+#[cfg(feature = "stores")]
+mod answer;
 #[cfg(feature = "stores")]
 mod beat;
 #[cfg(feature = "stores")]

@@ -14,6 +14,7 @@ use crate::fetch::board::Needs;
 use crate::fetch::disk::{BLOCK, least_room, on_disk};
 use crate::fetch::folder::Folder;
 use crate::fetch::messages::Trouble;
+use crate::plan::Sampler;
 
 /// Small files of a folder, a block each: `leader.lock`, `boot`, the mark of a folder that was
 /// made here, and why a leader gave up.
@@ -112,8 +113,25 @@ fn bytes_there(path: &Path) -> u64 {
     })
 }
 
-/// What to say of a limit under which a run cannot go on.
-pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u64]) -> Trouble {
+/// How a run of this order needs less room.
+pub(super) fn advice(sampler: &Sampler) -> String {
+    match sampler {
+        Sampler::ShardShuffle { window, .. } => {
+            format!("lower `shuffle_window` ({window} samples now) or `batch`")
+        }
+        Sampler::Sequential => "lower `batch`".to_owned(),
+        _ => "an order that goes through shards (`sampler: shard-shuffle`)".to_owned(),
+    }
+}
+
+/// What to say of a limit under which a run cannot go on; `order` by [`advice`].
+pub(super) fn too_little(
+    folder: &Folder,
+    needs: &[Needs],
+    room: u64,
+    bytes: &[u64],
+    order: &str,
+) -> Trouble {
     let most = needs.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
     let largest = bytes.iter().copied().max().unwrap_or(0);
     let least = least_room(most, largest);
@@ -131,8 +149,7 @@ pub(super) fn too_little(folder: &Folder, needs: &[Needs], room: u64, bytes: &[u
         about,
         format!(
             "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at \
-             a time: give at least {} more, or an order that goes through shards \
-             (shard_shuffle), or make smaller shards",
+             a time: give at least {} more, or {order}, or make smaller shards",
             size(room),
             size(most),
             size(least.saturating_sub(room)),
@@ -151,6 +168,22 @@ mod tests {
         assert_eq!(counted[..4], [0, 4096, 4096, 8192]);
         // 600 shards: a board of two blocks.
         assert_eq!(beside_shards(1, 5000, 600), 4096 * (1 + 2 + 2 + 4));
+    }
+
+    #[test]
+    fn an_order_through_shards_is_not_advised_where_there_is_one() {
+        let window = Sampler::ShardShuffle {
+            shard: None,
+            window: 4096,
+        };
+        assert_eq!(
+            advice(&window),
+            "lower `shuffle_window` (4096 samples now) or `batch`"
+        );
+        assert_eq!(advice(&Sampler::Sequential), "lower `batch`");
+        assert!(advice(&Sampler::Shuffle).contains("`sampler: shard-shuffle`"));
+        let weighted = Sampler::RepeatedAugmentation { repeats: 3 };
+        assert!(advice(&weighted).contains("goes through shards"));
     }
 
     #[test]

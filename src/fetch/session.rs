@@ -19,7 +19,7 @@ use crate::fetch::leader::{Cache, Leader};
 use crate::fetch::messages::{Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST};
-use crate::fetch::room::{beside_shards, room_for_shards, room_of, too_little};
+use crate::fetch::room::{self, beside_shards, room_for_shards, room_of, too_little};
 use crate::fetch::set::Set;
 use crate::fetch::uses::Uses;
 use crate::plan::{Plan, PlanOptions, SamplerTable};
@@ -118,6 +118,7 @@ impl Session {
                 store: set.store,
                 folder,
                 shards: set.shards.into(),
+                advice: String::new(),
             },
             room,
             bytes,
@@ -143,6 +144,7 @@ impl Session {
         let index = fds.next().map(Index::from_fd).transpose()?;
         let index = index.ok_or_else(|| Error::protocol("a plan came without its index"))?;
         let sampler = options.sampler;
+        self.cache.advice = room::advice(&sampler);
         let table = fds.next().filter(|_| sampler.needs_table());
         let table = table
             .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
@@ -186,7 +188,13 @@ impl Session {
         let largest = self.bytes.iter().copied().max().unwrap_or(0);
         let left = room_of(&all, &self.bytes).unwrap_or(self.room);
         if evicts && least_room(most, largest) > left {
-            let trouble = too_little(&self.cache.folder, &all, left, &self.bytes);
+            let trouble = too_little(
+                &self.cache.folder,
+                &all,
+                left,
+                &self.bytes,
+                &self.cache.advice,
+            );
             return Err(Stop::Trouble(trouble));
         }
         Ok(())

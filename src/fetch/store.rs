@@ -20,6 +20,7 @@ use object_store::{
 };
 
 use crate::fetch::address::Address;
+use crate::fetch::answer::Answer;
 use crate::fetch::messages::Trouble;
 
 /// Of one request: until its answer begins. What takes longer is tried again (`download`).
@@ -197,6 +198,7 @@ impl Store {
     /// What an error means that came when `name` was sent.
     pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
         let what = match error {
+            _ if Answer::of(&chain(error)).has_no_bucket() => return self.failure(name, error),
             StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
                 "the store refuses to take it: check the credentials in the environment, and what \
@@ -215,16 +217,15 @@ impl Store {
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
         let about = self.address.of(name);
         let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
+        let answer = Answer::of(&chain(error));
         let said = || without_secrets(&chain(error));
+        let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), said()));
         match error {
-            StoreError::NotFound { .. } => Failure::Lasting(self.missing(name)),
-            StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
-                lasting(format!(
-                    "the store refuses to give it: check the credentials in the environment \
-                     ({})",
-                    said()
-                ))
-            }
+            StoreError::NotFound { .. } => match answer.has_no_bucket() {
+                true => refused(),
+                false => Failure::Lasting(self.missing(name)),
+            },
+            StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => refused(),
             StoreError::Precondition { .. } => lasting(
                 "changed while it was fetched: wait until whoever writes there is done".to_owned(),
             ),
@@ -232,8 +233,25 @@ impl Store {
             | StoreError::NotSupported { .. }
             | StoreError::NotImplemented { .. }
             | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
+            _ if answer.is_final() => refused(),
             _ => Failure::Passing(said()),
         }
+    }
+
+    /// Why an object is not there, where its bucket is not.
+    pub(super) fn no_bucket(&self, name: &str, error: &StoreError) -> Option<Trouble> {
+        let has_none = Answer::of(&chain(error)).has_no_bucket();
+        match self.failure(name, error) {
+            Failure::Lasting(trouble) if has_none => Some(trouble),
+            _ => None,
+        }
+    }
+
+    /// The bucket, container or host of the address.
+    fn bucket(&self) -> &str {
+        let text = self.address.as_str();
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        rest.split('/').next().unwrap_or(rest)
     }
 }
 

@@ -230,6 +230,9 @@ impl LoaderBuilder {
     }
 }
 
+/// Of memory that a few pictures cost: less is not worth a word.
+const MUCH: u64 = 16 << 20;
+
 /// The largest pictures that are named.
 const NAMED: usize = 3;
 
@@ -250,7 +253,8 @@ fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
 /// What there is to say when a few pictures make most of every slot.
 fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<String> {
     let without = packing.slot_bytes_but_for(NAMED)?;
-    if shape.slot_bytes / 2 <= without {
+    let more = shape.slot_bytes.saturating_sub(without);
+    if shape.slot_bytes / 2 <= without || more.saturating_mul(u64::from(shape.slots)) < MUCH {
         return None;
     }
     Some(format!(

@@ -38,6 +38,7 @@ mod ray_drawing;
 mod rays;
 mod rss;
 mod run_args;
+mod run_length;
 mod sampler_args;
 mod scene_args;
 mod scene_plan;

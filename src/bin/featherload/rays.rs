@@ -13,6 +13,7 @@ use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
+use crate::run_length::{is_measured, too_short};
 use crate::scene_args::SplitArg;
 use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 
@@ -173,9 +174,12 @@ struct Report {
     scene: PathBuf,
     steps: u64,
     rays: u64,
-    /// From the arrival of the first batch on.
-    rays_per_s: f64,
-    /// The same once every image was decoded; none where that never came.
+    /// From the arrival of the first batch on; none of a run that is too short to measure, as
+    /// `too_short` then says.
+    rays_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_short: Option<String>,
+    /// The same once every image was decoded; none where that never came, or too late.
     warm_rays_per_s: Option<f64>,
     first_batch_ms: f64,
     /// When every image was decoded.
@@ -337,17 +341,26 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     let run = rays.report()?;
     let pids = run.workers.iter().copied().chain(run.coordinator);
     let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
+    let ahead = u64::from(rays.depth().unwrap_or_default());
     let rate = |(at, seen): (Instant, u64)| {
         let seconds = (end - at).as_secs_f64();
-        ((steps - seen) * args.rays) as f64 / seconds.max(1e-9)
+        is_measured(steps - seen + 1, ahead, seconds)
+            .then(|| ((steps - seen) * args.rays) as f64 / seconds)
     };
+    let rays_per_s = first.and_then(rate);
+    let too_short = rays_per_s.is_none().then(|| {
+        let unit = if steps == 1 { "step" } else { "steps" };
+        let seconds = first.map_or(0.0, |(at, _)| (end - at).as_secs_f64());
+        too_short((steps, unit), seconds, ("--steps", args.steps))
+    });
     let ms = |at: Instant| (at - began).as_secs_f64() * 1e3;
     let report = Report {
         scene: args.scene.clone(),
         steps,
         rays: steps * args.rays,
-        rays_per_s: first.map_or(0.0, rate),
-        warm_rays_per_s: decoded.filter(|(_, seen)| *seen < steps).map(rate),
+        rays_per_s,
+        too_short,
+        warm_rays_per_s: decoded.and_then(rate),
         first_batch_ms: first.map_or(0.0, |(at, _)| ms(at)),
         decoded_ms: decoded.map(|(at, _)| ms(at)),
         invalid,
@@ -386,7 +399,13 @@ fn add(hash: &mut XxHash3_128, batch: &RayBatch) -> Result<()> {
 impl Report {
     fn print(&self) -> Result<()> {
         let run = &self.run;
-        let rate = self.warm_rays_per_s.unwrap_or(self.rays_per_s);
+        let rate = match self.warm_rays_per_s.or(self.rays_per_s) {
+            Some(rate) => format!("{:>8.2} M rays/s", rate / 1e6),
+            None => format!(
+                "  rays/s  {}",
+                self.too_short.as_deref().unwrap_or_default()
+            ),
+        };
         output::line(&format!(
             "{} | {} steps of {} rays | {} workers\n",
             self.scene.display(),
@@ -396,8 +415,7 @@ impl Report {
         ))?;
         output::interrupted()?;
         output::line(&format!(
-            "  {:>8.2} M rays/s   first batch after {:.0} ms{}",
-            rate / 1e6,
+            "  {rate}   first batch after {:.0} ms{}",
             self.first_batch_ms,
             match self.decoded_ms {
                 Some(ms) => format!(", all {} images after {:.1} s", run.images, ms / 1e3),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
+use crate::run_length::{is_measured, too_short};
 use crate::scene_args::SplitArg;
 use crate::{Outcome, interrupt, output, scene_plan};
 
@@ -145,9 +146,12 @@ pub struct ViewsArgs {
 struct Report {
     scene: PathBuf,
     steps: u64,
-    /// From the arrival of the first view on.
-    views_per_s: f64,
-    /// The same once every image was decoded; none where that never came.
+    /// From the arrival of the first view on; none of a run that is too short to measure, as
+    /// `too_short` then says.
+    views_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_short: Option<String>,
+    /// The same once every image was decoded; none where that never came, or too late.
     warm_views_per_s: Option<f64>,
     /// Of images alone, once every image was decoded.
     warm_mpixels_per_s: Option<f64>,
@@ -285,14 +289,26 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
     let run = views.report()?;
     let pids = run.workers.iter().copied().chain(run.coordinator);
     let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
-    let warm = decoded.filter(|seen| seen.steps < now.steps);
-    let since = |seen: Seen| (now.at - seen.at).as_secs_f64().max(1e-9);
+    let ahead = u64::from(views.depth().unwrap_or_default());
+    let since = |seen: Seen| (now.at - seen.at).as_secs_f64();
+    let is_long = |seen: &Seen| is_measured(now.steps - seen.steps + 1, ahead, since(*seen));
+    let warm = decoded.filter(is_long);
     let rate = |seen: Seen| (now.steps - seen.steps) as f64 / since(seen);
+    let views_per_s = first.filter(is_long).map(rate);
+    let too_short = views_per_s.is_none().then(|| {
+        let unit = if now.steps == 1 { "view" } else { "views" };
+        too_short(
+            (now.steps, unit),
+            first.map_or(0.0, since),
+            ("--steps", args.steps),
+        )
+    });
     let ms = |seen: Seen| (seen.at - began).as_secs_f64() * 1e3;
     let report = Report {
         scene: args.scene.clone(),
         steps: now.steps,
-        views_per_s: first.map_or(0.0, rate),
+        views_per_s,
+        too_short,
         warm_views_per_s: warm.map(rate),
         warm_mpixels_per_s: warm.map(|seen| (now.pixels - seen.pixels) as f64 / 1e6 / since(seen)),
         first_view_ms: first.map_or(0.0, ms),
@@ -333,9 +349,15 @@ impl Report {
             run.workers.len(),
         ))?;
         output::interrupted()?;
+        let rate = match self.warm_views_per_s.or(self.views_per_s) {
+            Some(rate) => format!("{rate:>8.1} views/s"),
+            None => format!(
+                " views/s  {}",
+                self.too_short.as_deref().unwrap_or_default()
+            ),
+        };
         output::line(&format!(
-            "  {:>8.1} views/s{}   first after {:.0} ms{}",
-            self.warm_views_per_s.unwrap_or(self.views_per_s),
+            "  {rate}{}   first after {:.0} ms{}",
             match self.warm_mpixels_per_s {
                 Some(rate) => format!(" ({rate:.0} M pixels/s)"),
                 None => String::new(),

@@ -80,6 +80,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     let mut report = top.report;
     let mut beyond = top.beyond;
     let mut content = Content::default();
+    let mut warning = None;
     match options.labels {
         FolderLabels::None => {
             let chunks = scan_folders(&root, &top.folders, &above, &mut beyond)?;
@@ -93,6 +94,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                      the folder that holds the class folders",
                 ));
             }
+            foreign::refuse_unread_labels(&root, top.images.len() > 0)?;
             merge(&mut content, &top.images, &[], Vec::new(), &mut report);
             content.labels = Labels::Class(vec![-1; content.samples()]);
         }
@@ -108,6 +110,9 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                         OsStr::from_bytes(image)
                     ),
                 ));
+            }
+            if options.classes.is_none() {
+                warning = foreign::refuse_what_are_no_classes(&root, &top.folders)?;
             }
             let classes = match &options.classes {
                 Some(table) => table.clone(),
@@ -136,6 +141,9 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     if report.samples == 0 {
         return Err(nothing_found(&root, &report));
     }
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
     Ok((root, content, report))
 }
 
@@ -158,14 +166,20 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
 fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     let mut what = String::from("no images found");
     let mut foreign = foreign::of_folder(root);
-    for (reason, skipped) in &report.skipped {
-        let example = skipped.examples.first().map(|p| p.as_os_str());
-        what.push_str(&format!("; {reason}: {}", skipped.count));
-        if let Some(example) = example {
-            what.push_str(&format!(", such as {example:?}"));
+    for skipped in report.skipped.values() {
+        for example in &skipped.examples {
             let is = || foreign::of_file(&root.join(example));
-            foreign =
-                foreign.or_else(|| Some(format!("{} {}", Path::new(example).display(), is()?)));
+            foreign = foreign.or_else(|| Some(format!("{} {}", example.display(), is()?)));
+        }
+    }
+    // Names and ends of names would only stand in front of it.
+    if let Some(foreign) = foreign.filter(|_| tar_in(root).is_none()) {
+        return Error::dataset(root, format!("{what}: {foreign}"));
+    }
+    for (reason, skipped) in &report.skipped {
+        what.push_str(&format!("; {reason}: {}", skipped.count));
+        if let Some(example) = skipped.examples.first() {
+            what.push_str(&format!(", such as {:?}", example.as_os_str()));
         }
     }
     what.push_str("; samples are files whose names end in ");
@@ -174,9 +188,6 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     if let Some(tar) = tar_in(root) {
         what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
-    } else if let Some(foreign) = foreign {
-        what.push_str("; ");
-        what.push_str(&foreign);
     }
     Error::dataset(root, what)
 }

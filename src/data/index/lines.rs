@@ -6,8 +6,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::data::index::encoding::{self, Encoding};
 use crate::error::{self, Error, Result};
 
 /// Longer is no text file: a picture or an archive was passed by mistake.
@@ -105,6 +107,12 @@ pub(crate) fn open(path: &Path) -> Result<File> {
             "is a folder, not a text file: give the file",
         ));
     }
+    let mut head = [0; encoding::HEAD];
+    // What cannot be read is an error of the first line.
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    if let Some(encoding) = Encoding::of(&head[..read]) {
+        return Err(Error::dataset(path, encoding.text(path)));
+    }
     Ok(file)
 }
 
@@ -146,6 +154,21 @@ mod tests {
         text.push(b'\n');
         let e = lines(&text).unwrap_err().to_string();
         assert!(e.contains(":1: a line is longer than 1 MiB"), "{e}");
+    }
+
+    #[test]
+    fn wide_text_is_refused_by_its_name() {
+        let wide: Vec<u8> = "a.jpg 0\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let e = lines(&wide).unwrap_err();
+        let said = e.to_string();
+        assert!(
+            e.is_dataset()
+                && said.contains("is UTF-16LE text: save it as UTF-8 (iconv -f UTF-16LE"),
+            "{said}"
+        );
     }
 
     #[test]

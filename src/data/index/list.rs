@@ -15,6 +15,8 @@
 //!   vector.
 //! - Every line is a sample, but for blank ones: there are no comments.
 
+mod hint;
+
 use std::path::{Path, PathBuf};
 
 use crate::data::index::boxes;
@@ -97,8 +99,9 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         if line.is_empty() {
             continue;
         }
-        let label = parse(line, options, &mut path, &mut values)
-            .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
+        let label = parse(line, options, &mut path, &mut values).map_err(|bad| {
+            Error::dataset_line(file, number, hint::text(&bad, line, number, options))
+        })?;
         let relative = roots
             .relative(&path)
             .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;

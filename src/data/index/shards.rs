@@ -19,7 +19,7 @@
 //!   and counted.
 //!
 //! - `options`: how they are read; `group`: one shard; `found`: what is in it; `fields`:
-//!   which fields are picture and label;
+//!   which fields are picture and label; `unsorted`: members of a sample that do not stand together;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
@@ -29,13 +29,14 @@ mod found;
 mod group;
 mod joined;
 mod options;
+mod unsorted;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::kept::Kept;
-use crate::data::index::names::IMAGE_EXTENSIONS;
+use crate::data::index::names::{IMAGE_EXTENSIONS, shown};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::samples::Index;
 use crate::data::index::sealed::Content;
@@ -234,6 +235,7 @@ pub(super) fn join(
     let mut report = ScanReport::default();
     let mut content = Content::default();
     let mut joined = Joined::new(&found, options.classes.as_ref())?;
+    let archive = found.iter().find_map(|found| found.archive.clone());
     for (path, mut found) in paths.iter().zip(found) {
         let mut of_shard = std::mem::take(&mut found.report);
         let relative = path.strip_prefix(root).unwrap_or(path);
@@ -271,13 +273,10 @@ pub(super) fn join(
     }
     report.samples = content.samples() as u64;
     if report.samples == 0 {
-        return Err(nothing_found(
-            root,
-            paths,
-            &report,
-            &without_picture,
-            options,
-        ));
+        return Err(match archive {
+            Some(archive) => of_archives(root, paths, &archive),
+            None => nothing_found(root, paths, &report, &without_picture, options),
+        });
     }
     if options.classes.is_some() && !joined.is_by_name() {
         return Err(Error::dataset(
@@ -305,6 +304,27 @@ pub(super) fn join(
     Ok((content, report))
 }
 
+/// Archives in place of pictures.
+fn of_archives(root: &Path, paths: &[PathBuf], archive: &[u8]) -> Error {
+    Error::dataset(
+        root,
+        format!(
+            "{}: it holds other archives, such as {}. Unpack it, and each archive in it to a \
+             folder of its name, and give the folder that has these: their names are the classes. \
+             Or unpack it, and give its tars as shards",
+            no_samples(paths),
+            shown(archive)
+        ),
+    )
+}
+
+fn no_samples(paths: &[PathBuf]) -> String {
+    match paths {
+        [path] => format!("no samples in {}", path.display()),
+        paths => format!("no samples in {} shards", paths.len()),
+    }
+}
+
 fn nothing_found(
     root: &Path,
     paths: &[PathBuf],
@@ -312,10 +332,7 @@ fn nothing_found(
     without_picture: &Counts,
     options: &ShardOptions,
 ) -> Error {
-    let mut what = match paths {
-        [path] => format!("no samples in {}", path.display()),
-        paths => format!("no samples in {} shards", paths.len()),
-    };
+    let mut what = no_samples(paths);
     for (reason, skipped) in &report.skipped {
         what.push_str(&format!("; {reason}: {}", skipped.count));
         if let Some(example) = skipped.examples.first() {

@@ -10,8 +10,8 @@
 //!
 //! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
 //!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `records`, `fields`: those of CSV
-//!   as bytes;
+//! - `row`: what a record says; `csv`, `json`: records as rows; `present`: what a record of JSON
+//!   has where a place is missing; `records`, `fields`: those of CSV as bytes;
 //! - `labels`: labels of all records.
 
 mod columns;
@@ -21,6 +21,7 @@ mod form;
 mod json;
 mod labels;
 mod options;
+mod present;
 mod records;
 mod row;
 
@@ -99,7 +100,13 @@ fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn Rows + 
             }
             Box::new(CsvRows::open(file, form, options)?)
         }
-        Form::JsonLines => Box::new(JsonRows::open(file, options)?),
+        Form::JsonLines => {
+            let rows = JsonRows::open(file, options)?;
+            if let Some(what) = foreign::of_file_of_json_lines(file) {
+                return Err(Error::dataset(file, what));
+            }
+            Box::new(rows)
+        }
     };
     Ok(rows)
 }

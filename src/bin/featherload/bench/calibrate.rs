@@ -24,7 +24,7 @@ const AS_FAST: f64 = 0.98;
 #[derive(Serialize)]
 struct Calibration {
     shares: Vec<Tried>,
-    /// None of a run that was interrupted.
+    /// None of a run that was interrupted, or of runs that are too short to measure.
     best: Option<f64>,
 }
 
@@ -59,13 +59,16 @@ pub fn run(args: &BenchArgs, setup: &mut Setup<'_>) -> Result<Outcome> {
             break;
         }
     }
-    let rates: Vec<(f64, f64)> = tried
+    let rates = tried
         .iter()
-        .map(|t| (t.share, t.report.images_per_s))
-        .collect();
+        .map(|t| Some((t.share, t.report.images_per_s?)))
+        .collect::<Option<Vec<(f64, f64)>>>();
     let interrupted = interrupt::caught();
     let calibration = Calibration {
-        best: interrupted.is_none().then(|| best(&rates)).flatten(),
+        best: rates
+            .as_deref()
+            .filter(|_| interrupted.is_none())
+            .and_then(best),
         shares: tried,
     };
     if args.json {
@@ -73,6 +76,12 @@ pub fn run(args: &BenchArgs, setup: &mut Setup<'_>) -> Result<Outcome> {
     } else if let Some(best) = calibration.best {
         output::line("")?;
         field("best", &format!("--engine-share {best}"))?;
+    } else if rates.is_none() {
+        output::line("")?;
+        field(
+            "best",
+            "none: runs are too short to measure. Use more --epochs",
+        )?;
     }
     Ok(interrupted.map_or(Outcome::Done, Outcome::Interrupted))
 }
@@ -83,7 +92,7 @@ fn row(share: f64, r: &BenchReport) -> String {
     let busy = r.loader.device.map_or(0.0, |d| d.engines.busy_s);
     format!(
         "  {share:>7} {:>10} {:>13} {:>17} {:>12}",
-        rate(r.images_per_s),
+        r.images_per_s.map_or("too short".to_owned(), rate),
         output::seconds(r.first_batch_ms * 1e-3),
         format!("{:.0}%", 100.0 * (busy / r.seconds.max(1e-9)).min(1.0)),
         format!("{:.1} of {}", r.processors.used, r.processors.usable),

@@ -116,10 +116,10 @@ impl Timeline {
     fn keys(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
         let mut keys = vec![Key {
             class: "one",
-            words: format!(
-                "images/s; the broken line: {:.0} in the whole run",
-                report.images_per_s
-            ),
+            words: match report.images_per_s {
+                Some(rate) => format!("images/s; the broken line: {rate:.0} in the whole run"),
+                None => "images/s; the run is too short for a rate of the whole".to_owned(),
+            },
         }];
         if !stalls.is_empty() {
             keys.push(Key {
@@ -142,7 +142,12 @@ impl Timeline {
     fn plot(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
         let end = self.batches.last().map_or(1e-3, |(at, _)| at.max(1e-3));
         let rates = self.rates(end);
-        let most = rates.iter().copied().fold(report.images_per_s, f64::max) * 1.08;
+        let whole = report.images_per_s;
+        let highest = rates
+            .iter()
+            .copied()
+            .fold(whole.unwrap_or_default(), f64::max);
+        let most = highest.max(1e-3) * 1.08;
         let (top, bottom) = (sheet.y + 12.0, sheet.y + 12.0 + PLOT);
         let y = sheet.scale((LEFT, RIGHT), (top, bottom), most);
         let x = |at: f64| LEFT + (RIGHT - LEFT) * (at / end).min(1.0);
@@ -155,8 +160,9 @@ impl Timeline {
             let size = (x(*to) - x(*from), bottom - top);
             sheet.hatched("stalled", (x(*from), top), size);
         }
-        let mean = y(report.images_per_s);
-        sheet.line("mean", (LEFT, mean), (RIGHT, mean));
+        if let Some(mean) = whole.map(y) {
+            sheet.line("mean", (LEFT, mean), (RIGHT, mean));
+        }
         for (at, _) in &self.deaths {
             let at = x(*at);
             sheet.line("mark", (at, top - 6.0), (at, bottom));
@@ -230,7 +236,10 @@ fn stages(sheet: &mut Sheet, report: &BenchReport) {
     let all = (times.busy_s() + times.idle_s).max(1e-9);
     sheet.heading(
         "Where the time of the workers went",
-        &format!("limited by {}", fitted(report.bound_by, 60)),
+        &format!(
+            "limited by {}",
+            fitted(report.bound_by.unwrap_or("nothing that was measured"), 60)
+        ),
     );
     let y = sheet.y + 4.0;
     let width = WIDTH - 2.0 * MARGIN;

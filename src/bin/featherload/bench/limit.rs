@@ -367,9 +367,14 @@ impl Processors {
         (left > 0).then(|| idle.clamp(1, left))
     }
 
+    /// `1.9 of 2 cores used`.
+    pub fn used_text(&self) -> String {
+        format!("{:.1} of {} cores used", self.used, self.usable)
+    }
+
     /// `1.9 of 2 cores used: more workers will not help`.
     pub fn text(&self, limit: Limit, shares: &Shares, workers: usize) -> String {
-        let used = format!("{:.1} of {} cores used", self.used, self.usable);
+        let used = self.used_text();
         let is_full = self.used > 0.85 * self.usable as f64;
         match limit {
             _ if workers == 0 => format!("{used}: --workers 0 decodes in this process"),

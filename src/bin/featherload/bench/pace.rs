@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::run_length::is_measured;
+
 /// Marks that are kept: twice as many at most, before every other one goes.
 const MARKS: usize = 128;
 
@@ -106,16 +108,13 @@ impl Pace {
         self.first
     }
 
-    /// Images a second behind the first batch; of all of a run that began and ended then
-    /// where there is only one.
-    pub fn images_per_s(&self, began: Instant, ended: Instant) -> f64 {
-        let first_images = self.marks.first().map_or(0, |m| m.images);
-        match self.first {
-            Some(first) if self.last.batches > 1 => {
-                (self.last.images - first_images) as f64 / (ended - first).as_secs_f64()
-            }
-            _ => self.last.images as f64 / (ended - began).as_secs_f64(),
-        }
+    /// Images a second behind the first batch, of a run that ended then. None of one that is
+    /// too short: `ahead` batches may be made before the first comes.
+    pub fn images_per_s(&self, ended: Instant, ahead: u64) -> Option<f64> {
+        let first_images = self.marks.first()?.images;
+        let seconds = (ended - self.first?).as_secs_f64();
+        is_measured(self.last.batches, ahead, seconds)
+            .then(|| (self.last.images - first_images) as f64 / seconds)
     }
 
     /// The rates of epochs; of parts where there are not two epochs. None of a run that
@@ -189,9 +188,8 @@ mod tests {
     use super::*;
 
     /// Batches of 10 images, each so many milliseconds behind the last.
-    fn run(epochs: &[(u64, u64, u64)]) -> (Pace, Instant, Instant) {
-        let began = Instant::now();
-        let mut at = began + Duration::from_secs(1);
+    fn run(epochs: &[(u64, u64, u64)]) -> (Pace, Instant) {
+        let mut at = Instant::now() + Duration::from_secs(1);
         let mut pace = Pace::default();
         for &(epoch, batches, ms) in epochs {
             for _ in 0..batches {
@@ -201,15 +199,32 @@ mod tests {
         }
         let first = pace.first().unwrap();
         let ended = first + Duration::from_secs_f64(pace.last.seconds);
-        (pace, began, ended)
+        (pace, ended)
     }
 
     #[test]
-    fn a_rate_counts_from_the_first_batch_and_of_one_batch_from_the_begin() {
-        let (pace, began, ended) = run(&[(0, 11, 100)]);
-        assert!((pace.images_per_s(began, ended) - 100.0).abs() < 1e-6);
-        let (pace, began, ended) = run(&[(0, 1, 100)]);
-        assert!((pace.images_per_s(began, ended) - 10.0).abs() < 1e-6);
+    fn a_rate_counts_from_the_first_batch() {
+        let (pace, ended) = run(&[(0, 11, 100)]);
+        assert!((pace.images_per_s(ended, 3).unwrap() - 100.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_run_that_is_too_short_has_no_rate() {
+        for (batches, ms, ahead, is_measured) in [
+            (1, 1000, 1, false),
+            // All may have been made before the first came.
+            (3, 1000, 3, false),
+            (4, 1000, 3, true),
+            // 30 ms.
+            (31, 1, 3, false),
+            (52, 1, 3, true),
+            (2, 1000, 0, true),
+        ] {
+            let (pace, ended) = run(&[(0, batches, ms)]);
+            let rate = pace.images_per_s(ended, ahead);
+            assert_eq!(rate.is_some(), is_measured, "{batches} {ms} {ahead}");
+        }
+        assert_eq!(Pace::default().images_per_s(Instant::now(), 3), None);
     }
 
     #[test]

@@ -14,8 +14,11 @@ use super::subject::Subject;
 /// Everything that `bench` reports; the names are the contract of `--json`.
 #[derive(Serialize)]
 pub struct BenchReport {
-    /// Images with pixels a second, behind the first batch.
-    pub images_per_s: f64,
+    /// Images with pixels a second, behind the first batch. None of a run that is too short to
+    /// measure; then `too_short` says so.
+    pub images_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_short: Option<String>,
     /// How far epochs, or parts of a run of one epoch, differ; none of a short run.
     pub spread: Option<Spread>,
     /// From the start of the process to the first batch in hand.
@@ -59,7 +62,8 @@ pub struct BenchReport {
     pub digest: Option<String>,
     pub profile: NumericProfile,
     pub subject: Subject,
-    pub bound_by: &'static str,
+    /// None of a run that is too short to measure.
+    pub bound_by: Option<&'static str>,
     pub limited_by: LimitedBy,
     pub processors: Processors,
     pub seconds: f64,

@@ -19,6 +19,7 @@ use super::limit::{Facts, Limit, Processors, Shares, Workers};
 use super::report::{BenchReport, LimitedBy};
 use super::subject::Subject;
 use crate::digest::StreamDigest;
+use crate::run_length::too_short;
 use crate::setup::Setup;
 use crate::{Outcome, consumer, index, interrupt, output};
 
@@ -124,7 +125,16 @@ pub fn one(
     ended.map_err(consumer::suggest_policy)?;
     let subject = Subject::of(setup, loader.index())?;
     let timeline = seen.timeline.take();
-    let mut report = report(setup, &loader, seen, subject, workers, (started, end))?;
+    let length = (args.run.epochs, args.limit);
+    let mut report = report(
+        setup,
+        &loader,
+        seen,
+        subject,
+        workers,
+        (started, end),
+        length,
+    )?;
     report.batches_planned = batches_planned;
     if let (Some(file), Some(timeline)) = (&args.svg, timeline) {
         let svg = timeline.finish(&mut report);
@@ -211,6 +221,7 @@ fn report(
     subject: Subject,
     workers: usize,
     (started, end): (Started, Instant),
+    (epochs, limit_of_run): (u64, Option<u64>),
 ) -> Result<BenchReport> {
     let clocks = CpuClocks::read();
     let r = loader.report()?;
@@ -221,7 +232,6 @@ fn report(
         .chain(r.workers.iter().copied())
         .chain([std::process::id() as i32]);
     let memory = TreeUsage::read(pids);
-    let counts = seen.counts;
     let running_s = (end - started.at).as_secs_f64().max(1e-9);
     let usage = started.usage.as_ref();
     let of_workers = Workers::of(&r, &memory, usage);
@@ -239,11 +249,36 @@ fn report(
         Limit::Stage("decode") => unused_engines(setup, loader),
         _ => None,
     };
+    // Slots that may be full when the first batch comes.
+    let ahead = u64::from(loader.depth().unwrap_or_default());
+    let counts = seen.counts;
+    let images_per_s = counts.pace.images_per_s(end, ahead);
+    let too_short = images_per_s.is_none().then(|| {
+        let unit = if counts.batches == 1 {
+            "batch"
+        } else {
+            "batches"
+        };
+        let longer = match limit_of_run.filter(|limit| counts.samples >= *limit) {
+            Some(limit) => ("--limit", limit),
+            None => ("--epochs", epochs),
+        };
+        too_short((counts.batches, unit), running_s, longer)
+    });
+    let is_measured = too_short.is_none();
     let limited_by = LimitedBy {
         limit,
-        text: limit.text(&shares, &processors, workers),
-        faster: limit.faster(&facts, &shares, &processors),
-        processors: processors.text(limit, &shares, workers),
+        text: match is_measured {
+            true => limit.text(&shares, &processors, workers),
+            false => "not known: the run is too short".to_owned(),
+        },
+        faster: limit
+            .faster(&facts, &shares, &processors)
+            .filter(|_| is_measured),
+        processors: match is_measured {
+            true => processors.text(limit, &shares, workers),
+            false => processors.used_text(),
+        },
         shares,
     };
     let failed = counts.failures.len() as u64;
@@ -257,7 +292,8 @@ fn report(
         .saturating_sub(m.pss_ring_bytes + m.pss_input_bytes);
     let first_at = counts.pace.first().unwrap_or(end);
     Ok(BenchReport {
-        images_per_s: counts.pace.images_per_s(started.began, end),
+        images_per_s,
+        too_short,
         spread: counts.pace.spread(),
         first_batch_ms: (first_at - started.began).as_secs_f64() * 1e3,
         startup_ms: (started.at - started.began).as_secs_f64() * 1e3,
@@ -283,7 +319,7 @@ fn report(
         digest,
         profile: loader.state().profile.clone(),
         subject,
-        bound_by: limit.name(),
+        bound_by: is_measured.then(|| limit.name()),
         limited_by,
         processors,
         seconds: (end - started.began).as_secs_f64(),

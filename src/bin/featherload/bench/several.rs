@@ -28,8 +28,8 @@ struct Several {
 
 #[derive(Debug, PartialEq, Serialize)]
 struct Verdict {
-    /// The fewest that are as fast as the fastest.
-    workers: usize,
+    /// The fewest that are as fast as the fastest; none where runs were too short to measure.
+    workers: Option<usize>,
     text: String,
 }
 
@@ -37,7 +37,8 @@ struct Verdict {
 #[derive(Clone, Copy)]
 struct Line {
     workers: usize,
-    images_per_s: f64,
+    /// None of a run that is too short to measure.
+    images_per_s: Option<f64>,
     memory_mib: f64,
     /// Other work had the processors.
     is_disturbed: bool,
@@ -95,11 +96,14 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
 const HEAD: &str = "\n  workers   images/s   first batch   memory   cores used   limited by";
 
 fn row(r: &BenchReport) -> String {
-    let limit = r.limited_by.limit.short(&r.limited_by.shares);
+    let limit = match r.images_per_s {
+        Some(_) => r.limited_by.limit.short(&r.limited_by.shares),
+        None => "not measured".to_owned(),
+    };
     format!(
         "  {:>7} {:>10} {:>13} {:>8} {:>12}   {limit}",
         r.workers,
-        rate(r.images_per_s),
+        r.images_per_s.map_or("too short".to_owned(), rate),
         output::seconds(r.first_batch_ms * 1e-3),
         format!("{:.0} MiB", r.memory_mib),
         format!("{:.1} of {}", r.processors.used, r.processors.usable),
@@ -120,10 +124,10 @@ impl Line {
 }
 
 fn verdict(lines: &[Line]) -> Option<Verdict> {
-    let best = lines
-        .iter()
-        .max_by(|a, b| a.images_per_s.total_cmp(&b.images_per_s))?;
-    let is_enough = |l: &&Line| l.images_per_s >= ENOUGH * best.images_per_s;
+    // A run that was not measured is compared with none.
+    let rate = |line: &Line| line.images_per_s.unwrap_or_default();
+    let best = lines.iter().map(rate).max_by(f64::total_cmp)?;
+    let is_enough = |l: &&Line| rate(l) >= ENOUGH * best;
     let enough = lines.iter().filter(is_enough).min_by_key(|l| l.workers)?;
     let most = lines.iter().max_by_key(|l| l.workers)?;
     let (name, is) = match enough.workers {
@@ -131,7 +135,12 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
         n => (workers(n), "are"),
     };
     let from_storage = lines.iter().filter(|l| l.is_from_storage).count();
-    let text = if lines.iter().any(|l| l.is_disturbed) {
+    let text = if lines.iter().any(|l| l.images_per_s.is_none()) {
+        return Some(Verdict {
+            workers: None,
+            text: "none: runs are too short to measure. Use more --epochs".to_owned(),
+        });
+    } else if lines.iter().any(|l| l.is_disturbed) {
         "none: other work had the processors meanwhile. Measure again when it has ended".to_owned()
     } else if from_storage > 0 && from_storage < lines.len() {
         "none: some runs read from storage, others from memory. Measure again".to_owned()
@@ -142,7 +151,7 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
         };
         format!("{name}: the fastest of these; {more}")
     } else {
-        let more = 100.0 * (most.images_per_s / enough.images_per_s - 1.0);
+        let more = 100.0 * (rate(most) / rate(enough) - 1.0);
         let rate = match more.round() {
             0.0 => "no faster".to_owned(),
             more if more < 0.0 => format!("{:.0}% slower", -more),
@@ -155,7 +164,7 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
         )
     };
     Some(Verdict {
-        workers: enough.workers,
+        workers: Some(enough.workers),
         text,
     })
 }
@@ -205,7 +214,7 @@ mod tests {
     fn lines(all: &[(usize, f64, f64)]) -> Vec<Line> {
         let line = |&(workers, images_per_s, memory_mib)| Line {
             workers,
-            images_per_s,
+            images_per_s: Some(images_per_s),
             memory_mib,
             is_disturbed: false,
             is_from_storage: false,
@@ -218,7 +227,7 @@ mod tests {
     fn the_fewest_that_are_as_fast_as_the_fastest_are_enough() {
         let said = |all: &[_]| verdict(&lines(all)).unwrap();
         let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0), (4, 993.0, 68.0)]);
-        assert_eq!(v.workers, 2);
+        assert_eq!(v.workers, Some(2));
         assert_eq!(
             v.text,
             "2 workers are enough: 4 are 1% faster and take 4 MiB more"
@@ -229,7 +238,7 @@ mod tests {
             "1 worker is enough: 4 are 20% slower and take 6 MiB more"
         );
         let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
-        assert_eq!(v.workers, 2);
+        assert_eq!(v.workers, Some(2));
         assert!(v.text.contains("more may be faster"), "{}", v.text);
         let mut all = lines(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
         all[1].has_idle = Some(false);
@@ -239,6 +248,18 @@ mod tests {
             "2 workers: the fastest of these; no core is idle for more"
         );
         assert_eq!(verdict(&[]), None);
+    }
+
+    #[test]
+    fn runs_that_are_too_short_are_not_compared() {
+        let mut all = lines(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
+        all[1].images_per_s = None;
+        let v = verdict(&all).unwrap();
+        assert_eq!(v.workers, None);
+        assert_eq!(
+            v.text,
+            "none: runs are too short to measure. Use more --epochs"
+        );
     }
 
     #[test]

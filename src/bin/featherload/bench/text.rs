@@ -37,10 +37,13 @@ impl BenchReport {
             );
             toned(Tone::Warning, "interrupted", &ran)?;
         }
-        field(
-            &format!("{} images/s", rate(self.images_per_s)),
-            &self.speed(),
-        )?;
+        match (self.images_per_s, &self.too_short) {
+            (None, Some(too_short)) => field("images/s", too_short)?,
+            (images_per_s, _) => {
+                let rate = rate(images_per_s.unwrap_or_default());
+                field(&format!("{rate} images/s"), &self.speed())?;
+            }
+        }
         field(
             &format!("{:.0} MiB memory", self.memory_mib),
             &self.memory(),
@@ -53,8 +56,11 @@ impl BenchReport {
         if let Some(fetch) = &self.loader.fetch {
             field("fetched", &fetched(fetch))?;
         }
-        field("limited by", &self.limited_by.text)?;
-        field("CPU", &self.limited_by.processors)?;
+        // Of a short run they are those of its begin.
+        if self.images_per_s.is_some() {
+            field("limited by", &self.limited_by.text)?;
+            field("CPU", &self.limited_by.processors)?;
+        }
         if let Some(faster) = &self.limited_by.faster {
             field("faster", faster)?;
         }

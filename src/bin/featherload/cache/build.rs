@@ -214,9 +214,6 @@ impl BuildArgs {
     }
 }
 
-/// Samples left out that are named to people; `--json` has more.
-const NAMED: usize = 20;
-
 pub fn run(args: BuildArgs) -> Result<Outcome> {
     interrupt::end_the_process()?;
     let builder = args.builder()?;
@@ -333,11 +330,14 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         error::size(report.bytes),
     ))?;
     let made = report.samples - report.kept_samples;
+    // Of less time the start of the workers is most.
+    let rate = match report.seconds >= 1.0 {
+        true => format!(", {:.0} a second", made as f64 / report.seconds),
+        false => String::new(),
+    };
     output::line(&format!(
-        "made       {made} samples in {:.1} s, {:.0} a second; {} were there",
-        report.seconds,
-        made as f64 / report.seconds.max(1e-9),
-        report.kept_samples
+        "made       {made} samples in {:.1} s{rate}; {} were there",
+        report.seconds, report.kept_samples
     ))?;
     if let Some(fetched) = &report.fetched {
         output::line(&format!(
@@ -376,8 +376,16 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
             "left out   {} samples that give no picture",
             report.skipped
         ))?;
-        for s in report.skipped_examples.iter().take(NAMED) {
+        for s in &report.skipped_examples {
             output::line(&format!("           {}: {}", s.path.display(), s.reason))?;
+        }
+        // The report names a bounded number of them.
+        let named = report.skipped_examples.len() as u64;
+        if let Some(more @ 1..) = report.skipped.checked_sub(named) {
+            output::line(&format!(
+                "           and {} more: `skipped` in the shards' .json files lists all",
+                output::grouped(more)
+            ))?;
         }
     }
     Ok(())

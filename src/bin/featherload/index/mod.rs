@@ -6,7 +6,7 @@
 mod scene;
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use featherload::index::{ClassCount, Index, Label, ScanReport};
@@ -104,10 +104,19 @@ struct IndexReport<'a> {
 /// more.
 pub const NAMED: usize = 20;
 
+/// Whether a file is JSON without frames, such as annotations: no scene, though its name is one's.
+fn is_other_json(src: &Path) -> bool {
+    const FRAMES: &[u8] = b"\"frames\"";
+    let is_json = src.extension().is_some_and(|end| end == "json") && src.is_file();
+    let text = || std::fs::read(src).unwrap_or_default();
+    is_json && !text().windows(FRAMES.len()).any(|window| window == FRAMES)
+}
+
 pub fn run(args: IndexArgs) -> Result<Outcome> {
     if !args.asks_of_samples()
         && let Some(src) = args.source.path()
         && args.scene.is_scene(src)
+        && !is_other_json(src)
     {
         return scene::run(&args.scene, src, args.max_pixels, args.json);
     }

@@ -21,6 +21,8 @@ pub(crate) struct Found {
     /// member is the label; with their other fields, which are not in the report.
     pub(crate) suspects: Vec<(usize, Vec<String>)>,
     pub(crate) report: ScanReport,
+    /// The first member that is an archive itself.
+    pub(crate) archive: Option<Vec<u8>>,
     /// What stands in the report when the last sample proves to lack its label,
     /// and otherwise not: the shard ends as one does that was cut.
     pub(crate) tail: Option<DamagedShard>,
@@ -52,6 +54,11 @@ impl Found {
     pub(crate) fn name(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.names[start..self.ends[i]]
+    }
+
+    /// Whether a sample has a label.
+    pub(crate) fn has_label(&self, i: usize) -> bool {
+        self.labels[i] != Raw::Absent
     }
 
     pub(crate) fn part(&self, i: usize) -> (u64, u64) {

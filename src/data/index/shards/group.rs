@@ -14,6 +14,7 @@ use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::data::index::shards::fields::{self, Choice, Seen, is_json};
 use crate::data::index::shards::found::{Found, Raw};
 use crate::data::index::shards::options::{ShardLabels, ShardOptions};
+use crate::data::index::shards::unsorted;
 use crate::data::index::value::{self, Value};
 use crate::data::shard;
 use crate::data::shard::header::BLOCK;
@@ -63,9 +64,11 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
     let choice = Choice::of(options);
     let found = read(&choice)?;
     let Some(better) = choice.better(&found, options) else {
+        unsorted::refuse(path, shown, &found, &options.labels)?;
         return Ok(found);
     };
     let mut chosen = read(&better)?;
+    unsorted::refuse(path, shown, &chosen, &options.labels)?;
     chosen.seen = Seen {
         pictures: found.seen.pictures.clone(),
         member: found.seen.member.clone(),
@@ -311,6 +314,9 @@ impl<'a> Grouper<'a> {
         let named = fields.iter().map(|f| (&f.extension[..], &f.name[..]));
         self.found.seen.add(named, picture.is_some());
         let Some((chosen, picture)) = picture else {
+            let archive = fields.iter().find(|field| is_archive(&field.extension));
+            let name = archive.map(|field| field.name.clone());
+            self.found.archive = self.found.archive.take().or(name);
             if self.is_suspect {
                 self.incomplete += 1;
             } else {
@@ -539,6 +545,24 @@ impl<'a> Grouper<'a> {
     fn error(&self, name: &[u8], what: &str) -> Error {
         Error::dataset(self.path.join(relative(name)), what)
     }
+}
+
+/// Whether an extension, in lower case, is that of an archive.
+fn is_archive(extension: &[u8]) -> bool {
+    let ends = [
+        &b"tar"[..],
+        b"tar.gz",
+        b"tar.zst",
+        b"tar.xz",
+        b"tar.bz2",
+        b"tgz",
+        b"zip",
+        b"7z",
+    ];
+    ends.iter().any(|end| {
+        let front = extension.strip_suffix(*end);
+        front.is_some_and(|front| front.is_empty() || front.ends_with(b"."))
+    })
 }
 
 /// A member's name as a path under its shard, where one that begins with a slash

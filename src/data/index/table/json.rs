@@ -13,9 +13,9 @@ use crate::data::index::column_names::{is_of_labels, quoted};
 use crate::data::index::lenient_json;
 use crate::data::index::lines::Lines;
 use crate::data::index::report::TableColumns;
-use crate::data::index::table::columns;
 use crate::data::index::table::options::{TableLabels, TableOptions};
 use crate::data::index::table::row::{Row, Rows, part, without_label};
+use crate::data::index::table::{columns, present};
 use crate::data::index::value::{self, Value};
 use crate::error::Error;
 
@@ -134,18 +134,32 @@ impl Chosen {
             Some(Json::String(path)) => row.path.extend_from_slice(path.as_bytes()),
             // An id.
             Some(Json::Number(n)) if n.is_u64() => row.path.extend(n.to_string().bytes()),
-            found => return Err(without_path(&self.path.name, found.is_some())),
+            found => {
+                let name = &self.path.name;
+                return Err(match found {
+                    None => without_path(name, false) + &present::beside(line, name),
+                    Some(value) => match present::inside(&value, name) {
+                        Some(inside) => format!("{} {inside}", quoted(name)),
+                        None => without_path(name, true),
+                    },
+                });
+            }
         }
+        let missing =
+            |place: &Place| without_label(&place.name) + &present::beside(line, &place.name);
         row.label = match self.labels.as_slice() {
             [] => None,
             [place] => {
                 let value = at(place)?.unwrap_or(Json::Null);
+                if let Some(inside) = present::inside(&value, &place.name) {
+                    return Err(format!("{} {inside}", quoted(&place.name)));
+                }
                 let value = value::of_json_value(&value, || quoted(&place.name))?;
-                Some(value.ok_or_else(|| without_label(&place.name))?)
+                Some(value.ok_or_else(|| missing(place))?)
             }
             several => {
                 let parts = several.iter().map(|place| match at(place)? {
-                    None => Err(without_label(&place.name)),
+                    None => Err(missing(place)),
                     Some(value) => part(value.as_f64(), value.to_string().as_bytes(), &place.name),
                 });
                 Some(Value::Vector(parts.collect::<Result<_, _>>()?))

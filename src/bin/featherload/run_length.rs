@@ -1,0 +1,61 @@
+//! Whether a run was long enough for a rate, and what to say of one that was not.
+//!
+//! Batches that were made before the first one came take no time of those behind it: a run of
+//! these alone has a rate that no machine has.
+
+use crate::output;
+
+/// Seconds behind the first batch that a rate is taken of, at least: in fewer a pause of the
+/// machine counts more than the run. And what is advised.
+const SHORTEST: f64 = 0.05;
+const LONG_ENOUGH: f64 = 2.0;
+const MANY: u64 = 20;
+
+/// Whether so many batches are enough for a rate, with so many seconds behind the first of them.
+pub fn is_measured(batches: u64, ahead: u64, seconds: f64) -> bool {
+    batches > ahead.max(1) && seconds >= SHORTEST
+}
+
+/// What to say in place of a rate of `batches` that took `seconds`. `unit` is what they are
+/// called, `longer` the option that makes the run longer, with how often it is `now`.
+pub fn too_short((batches, unit): (u64, &str), seconds: f64, (longer, now): (&str, u64)) -> String {
+    let seconds = seconds.max(1e-3);
+    // Of a longer run each takes no more than of this one, which had to begin.
+    let more = (LONG_ENOUGH / seconds)
+        .max(MANY as f64 / batches.max(1) as f64)
+        .ceil();
+    let asked = now.max(1).saturating_mul(more.max(2.0) as u64);
+    format!(
+        "too short to measure: {} {unit} in {}. Use {longer} {}",
+        output::grouped(batches),
+        output::seconds(seconds),
+        rounded_up(asked)
+    )
+}
+
+/// To one digit.
+fn rounded_up(n: u64) -> u64 {
+    let unit = 10_u64.pow(n.max(1).ilog10());
+    n.div_ceil(unit).saturating_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_too_short_is_told_how_long_it_must_be() {
+        assert_eq!(
+            too_short((2, "batches"), 0.021, ("--epochs", 1)),
+            "too short to measure: 2 batches in 21 ms. Use --epochs 100"
+        );
+        assert_eq!(
+            too_short((1, "step"), 3.0, ("--steps", 1)),
+            "too short to measure: 1 step in 3.0 s. Use --steps 20"
+        );
+        assert_eq!(
+            [1, 9, 10, 11, 96, 110].map(rounded_up),
+            [1, 9, 10, 20, 100, 200]
+        );
+    }
+}

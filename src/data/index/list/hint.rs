@@ -1,0 +1,99 @@
+//! What a line without a usable label most likely is: for its error, which names what to change.
+
+use crate::data::index::list::{Bad, Delimiter, ListOptions};
+use crate::data::index::names::{has_image_extension, shown};
+
+/// Bytes that may separate a path and its label in place of blanks.
+const SEPARATORS: [u8; 4] = *b",;|\t";
+
+/// Names that a header line has in the place of the label.
+const HEADERS: [&str; 7] = [
+    "label", "labels", "class", "class_id", "category", "target", "id",
+];
+
+const TABLE: &str = "a CSV file that begins with the line `path,label`";
+
+/// Why line `number` is refused.
+pub(super) fn text(bad: &Bad, line: &[u8], number: u64, options: &ListOptions) -> String {
+    let hint = match bad {
+        Bad::NoLabel => without_label(line, options),
+        Bad::NotWhole(label) => not_whole(label, line, number, options),
+        _ => None,
+    };
+    match (hint, bad) {
+        (None, _) => bad.text(),
+        (Some(hint), Bad::NotWhole(label)) => {
+            format!("label '{label}' is not a whole number: {hint}")
+        }
+        (Some(hint), _) => format!("no label, or no delimiter before it: {hint}"),
+    }
+}
+
+fn without_label(line: &[u8], options: &ListOptions) -> Option<String> {
+    if line.ends_with(b".tar") {
+        let line = shown(line);
+        return Some(format!(
+            "'{line}' names tar shards, and a list names pictures: give the shards themselves, as \
+             '{line}'"
+        ));
+    }
+    other_separator(line, options)
+}
+
+fn not_whole(label: &str, line: &[u8], number: u64, options: &ListOptions) -> Option<String> {
+    if let Some(hint) = other_separator(line, options) {
+        return Some(hint);
+    }
+    let is_header = HEADERS.iter().any(|name| label.eq_ignore_ascii_case(name));
+    if number == 1 && is_header {
+        return Some(format!(
+            "this looks like a header line: remove it, or write {TABLE}"
+        ));
+    }
+    if label.contains('/') || has_image_extension(label.as_bytes()) {
+        return Some(
+            "it looks like a path: write the label after the path, or put a path with blanks in \
+             double quotes"
+                .to_owned(),
+        );
+    }
+    if label.parse::<f64>().is_ok_and(f64::is_finite) && label.contains(['.', 'e', 'E']) {
+        return Some(format!(
+            "write a whole number, or {TABLE}, which takes other numbers"
+        ));
+    }
+    let is_name = label.chars().any(char::is_alphabetic) && !label.contains(['\\', ',']);
+    is_name.then(|| {
+        format!(
+            "a list has class numbers. For class names write {TABLE}; or check `delimiter`, or put \
+             a path with blanks in double quotes"
+        )
+    })
+}
+
+/// A line such as `a.jpg,3`, where something else separates.
+fn other_separator(line: &[u8], options: &ListOptions) -> Option<String> {
+    SEPARATORS.into_iter().find_map(|separator| {
+        if options.delimiter == Delimiter::Byte(separator) {
+            return None;
+        }
+        let at = line.iter().position(|&b| b == separator)?;
+        let (path, label) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
+        let is_path = has_image_extension(path.strip_suffix(b"\"").unwrap_or(path));
+        if !is_path || label.is_empty() {
+            return None;
+        }
+        let separator = match separator {
+            b'\t' => "a tab".to_owned(),
+            other => format!("'{}'", char::from(other)),
+        };
+        let is_number =
+            |part: &[u8]| str::from_utf8(part).is_ok_and(|p| p.trim().parse::<f64>().is_ok());
+        Some(
+            match label.split(|b| SEPARATORS.contains(b)).all(is_number) {
+                true => format!("{separator} separates here: use `delimiter` {separator}"),
+                false => format!("{separator} separates here: write {TABLE}, and give this"),
+            },
+        )
+    })
+}

@@ -1,0 +1,108 @@
+//! What a record has where something that was named is missing: for the error.
+//!
+//! In the consumer. Reads the record once more, whole.
+
+use serde_json::Value as Json;
+
+use crate::data::index::column_names::quoted;
+
+/// Names in a message.
+const NAMED: usize = 8;
+
+/// Such as `; at /info it has /info/label, /info/path`; nothing of a record that is no object.
+pub(super) fn beside(line: &[u8], name: &str) -> String {
+    let Ok(record) = serde_json::from_slice::<Json>(line) else {
+        return String::new();
+    };
+    if !name.starts_with('/') {
+        return match keys(&record, "") {
+            keys if keys.is_empty() => String::new(),
+            keys => format!("; it has {}", listed(&keys)),
+        };
+    }
+    // The longest part of the pointer that leads somewhere.
+    let mut at = name;
+    let found = loop {
+        at = at.rsplit_once('/').map_or("", |(front, _)| front);
+        match record.pointer(at) {
+            Some(found) => break found,
+            None if at.is_empty() => return String::new(),
+            None => {}
+        }
+    };
+    let begin = format!("{at}/");
+    let keys = keys(found, &begin);
+    match (keys.is_empty(), at) {
+        (true, "") => String::new(),
+        (true, at) => format!("; {} has nothing inside", quoted(at)),
+        (false, "") => format!("; it has {}", listed(&keys)),
+        (false, at) => format!("; {} has {}", quoted(at), listed(&keys)),
+    }
+}
+
+/// What to name in place of an object.
+pub(super) fn inside(object: &Json, name: &str) -> Option<String> {
+    let name = match name.strip_prefix('/') {
+        Some(_) => name.to_owned(),
+        None => format!("/{}", escaped(name)),
+    };
+    let keys = keys(object, &format!("{name}/"));
+    let is_object = object.is_object() && !keys.is_empty();
+    is_object.then(|| format!("is an object: name a place in it, one of {}", listed(&keys)))
+}
+
+/// The keys of an object, or the numbers of an array's parts, with `begin` in front of them.
+fn keys(json: &Json, begin: &str) -> Vec<String> {
+    match json {
+        Json::Object(object) => object
+            .keys()
+            .map(|key| match begin.is_empty() {
+                true => key.clone(),
+                false => format!("{begin}{}", escaped(key)),
+            })
+            .collect(),
+        Json::Array(all) => (0..all.len().min(NAMED))
+            .map(|i| format!("{begin}{i}"))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A key as a part of a JSON pointer.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+fn listed(names: &[String]) -> String {
+    let shown: Vec<_> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_place_is_answered_by_what_is_there() {
+        let line = br#"{"path": "a.jpg", "info": {"label": 1, "a/b": 2}, "tags": [3, 4], "n": 5}"#;
+        for (name, says) in [
+            ("foo", "; it has 'info', 'n', 'path', 'tags'"),
+            ("/foo/bar", "; it has '/info', '/n', '/path', '/tags'"),
+            ("/info/bar", "; '/info' has '/info/a~1b', '/info/label'"),
+            ("/info/label/x/y", "; '/info/label' has nothing inside"),
+            ("/tags/7", "; '/tags' has '/tags/0', '/tags/1'"),
+            ("/n/x", "; '/n' has nothing inside"),
+        ] {
+            assert_eq!(beside(line, name), says, "{name}");
+        }
+        assert_eq!(beside(b"[1", "/a"), "");
+        let record: Json = serde_json::from_slice(line).unwrap();
+        let says = "is an object: name a place in it, one of '/info/a~1b', '/info/label'";
+        assert_eq!(inside(&record["info"], "info").unwrap(), says);
+        assert_eq!(inside(&record["info"], "/info").unwrap(), says);
+        assert_eq!(inside(&record["tags"], "tags"), None);
+    }
+}
