@@ -44,6 +44,14 @@ def _check_length(sampler: Any, of: Any, samples: int) -> None:
         )
 
 
+def settings(sampler: Any) -> tuple[Any, ...]:
+    """What a sampler of torch's says, its epoch apart: a loader reads it once."""
+    names = ("num_replicas", "rank", "shuffle", "seed", "drop_last", "replacement", "_num_samples")
+    of = getattr(sampler, "dataset", getattr(sampler, "data_source", None))
+    length = None if of is None else len(of)
+    return (*(getattr(sampler, name, None) for name in names), length)
+
+
 def take_distributed(
     sampler: Any, samples: int, batch_size: int, drop_last: bool, options: dict[str, Any]
 ) -> bool:
@@ -58,13 +66,17 @@ def take_distributed(
         )
     _check_length(sampler, sampler.dataset, samples)
     ranks = sampler.num_replicas
-    if sampler.drop_last and samples % ranks:
+    if sampler.drop_last and sampler.shuffle and samples % ranks:
         raise ConfigError(
-            f"DistributedSampler(drop_last=True) drops {samples % ranks} of {samples} samples "
-            f"over {ranks} ranks, which is not served here: leave its drop_last out, which repeats "
-            f"samples instead, or give a Subset of {samples - samples % ranks} samples",
+            f"DistributedSampler(drop_last=True, shuffle=True) drops {samples % ranks} of "
+            f"{samples} samples over {ranks} ranks, others in each epoch, which is not served "
+            "here: without its drop_last samples are repeated instead; or give a Subset of "
+            f"{samples - samples % ranks} samples",
             option="sampler",
         )
+    if sampler.drop_last:
+        # The last ones, in each epoch.
+        samples -= samples % ranks
     # Torch fills the ranks up before it drops; featherload drops what would be filled up.
     if drop_last and -(-samples // ranks) // batch_size != samples // ranks // batch_size:
         raise ConfigError(

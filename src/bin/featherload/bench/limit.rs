@@ -105,6 +105,8 @@ pub struct Facts {
     pub has_moves_left: bool,
     /// JPEG engines of the device that could help, and do not.
     pub engines: Option<u32>,
+    /// The rate with scaled decoding, in rates of this run, where it is higher.
+    pub scaled_gain: Option<f64>,
 }
 
 impl Shares {
@@ -302,6 +304,12 @@ impl Limit {
         if let (Self::Stage("decode"), Some(engines)) = (this, facts.engines) {
             return Some(format!(
                 "--decode-on both: {engines} JPEG engines of the GPU decode beside the workers"
+            ));
+        }
+        if let (Self::Stage("decode"), Some(gain)) = (this, facts.scaled_gain) {
+            return Some(format!(
+                "--decode scaled: about {gain:.1} times the images/s; levels differ from those of \
+                 a full decode"
             ));
         }
         match this {
@@ -561,7 +569,29 @@ mod tests {
         is_f32: false,
         has_moves_left: false,
         engines: None,
+        scaled_gain: None,
     };
+
+    #[test]
+    fn scaled_decoding_is_offered_with_its_gain() {
+        let facts = Facts {
+            scaled_gain: Some(1.43),
+            ..FACTS
+        };
+        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
+        let faster = |p: &Processors| decode.faster(&facts, &s, p).unwrap();
+        assert_eq!(
+            faster(&cores(1.9, 2)),
+            "--decode scaled: about 1.4 times the images/s; levels differ from those of a full \
+             decode"
+        );
+        // More workers change no pixel.
+        assert_eq!(faster(&cores(1.9, 8)), "--workers 8");
+        assert_eq!(
+            Limit::Stage("resize").faster(&facts, &s, &cores(1.9, 2)),
+            Limit::Stage("resize").faster(&FACTS, &s, &cores(1.9, 2))
+        );
+    }
 
     #[test]
     fn engines_are_advised_where_they_could_help_and_named_where_they_limit() {

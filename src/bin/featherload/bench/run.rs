@@ -17,6 +17,7 @@ use super::device::{DeviceUse, DeviceWatch};
 use super::failures;
 use super::limit::{Facts, Limit, Processors, Shares, Workers};
 use super::report::{BenchReport, LimitedBy};
+use super::scaled_gain;
 use super::subject::Subject;
 use crate::digest::StreamDigest;
 use crate::setup::Setup;
@@ -239,6 +240,20 @@ fn report(
         Limit::Stage("decode") => unused_engines(setup, loader),
         _ => None,
     };
+    let decode = shares.stages.first().map_or(0.0, |stage| stage.1 / 100.0);
+    facts.scaled_gain = match limit {
+        // A file that fails ends a measurement of the bare decoder.
+        Limit::Stage("decode")
+            if facts.side.is_some()
+                && facts.engines.is_none()
+                && processors.room(workers).is_none()
+                && counts.failures.is_empty()
+                && interrupt::caught().is_none() =>
+        {
+            scaled_gain::measure(setup, loader, workers, decode)?
+        }
+        _ => None,
+    };
     let limited_by = LimitedBy {
         limit,
         text: limit.text(&shares, &processors, workers),
@@ -316,6 +331,7 @@ fn facts(
         is_f32: loader.state().profile.dtype == Dtype::F32.name(),
         has_moves_left: !outline.refused.is_empty(),
         engines: None,
+        scaled_gain: None,
     })
 }
 
