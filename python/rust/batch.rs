@@ -139,6 +139,12 @@ impl RawBatch {
         self.facts.number
     }
 
+    /// Samples of the epoch, of all ranks, that are in front of it.
+    #[getter]
+    fn samples_before(&self) -> u64 {
+        self.facts.samples_before
+    }
+
     fn __len__(&self) -> usize {
         self.facts.status.len()
     }

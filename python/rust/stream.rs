@@ -185,6 +185,11 @@ impl Stream {
         self.with(py, |loader| Ok(loader.plan().rows_per_rank()))
     }
 
+    /// Samples of an epoch over all ranks.
+    fn positions(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(loader.plan().positions()))
+    }
+
     /// Samples of this rank's rows `first` to `end` (excluded) of an epoch.
     fn samples_of_rows(
         &self,

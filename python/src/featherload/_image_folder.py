@@ -25,6 +25,7 @@ def _refused(text: str) -> ConfigError:
 def resolve(dataset: Any) -> tuple[Any, _Samples]:
     """The image folder below, and the samples in the order of ``dataset``."""
     from torch.utils.data import Subset
+    from torchvision import get_image_backend
     from torchvision.datasets import ImageFolder
     from torchvision.datasets.folder import default_loader, pil_loader
 
@@ -53,6 +54,12 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
         raise _refused(
             "target_transform of an ImageFolder is not served here: write the labels that it gives "
             "into the folder's samples, and set it to None"
+        )
+    backend = get_image_backend()
+    if dataset.loader is default_loader and backend != "PIL":
+        raise _refused(
+            f"torchvision's image backend is {backend}, and pictures are read as Pillow reads "
+            "them: call torchvision.set_image_backend('PIL')"
         )
     if dataset.loader is not default_loader and dataset.loader is not pil_loader:
         raise _refused(

@@ -208,6 +208,7 @@ class Loader:
         self.dataset = Dataset(self._stream)
         self.batch_size: int = plan["batch"]
         self.drop_last: bool = plan["tail"] == "drop"
+        self._pads: bool = plan["tail"] == "pad"
         self._batches, self._rows = self._stream.batches(), self._stream.rows()
         self._running: weakref.ref[Epoch] | None = None
         self._broken_off = False

@@ -33,9 +33,9 @@ class DataLoader(Loader):
     ``batch_size``, ``shuffle``, ``drop_last``
         As in torch: 1, False, False.
     ``sampler``
-        A ``SequentialSampler`` or ``RandomSampler`` over all samples, or a
-        ``DistributedSampler``: its rank, number of replicas, seed and shuffling are taken, and
-        once its ``set_epoch`` was called with another number than 0, each epoch is its own.
+        A ``SequentialSampler`` or ``RandomSampler`` over all samples, a ``DistributedSampler``, or
+        timm's ``OrderedDistributedSampler``: its rank, number of replicas, seed and shuffling are
+        taken. Once its ``set_epoch`` was called with another number than 0, each epoch is its own.
     ``generator``
         Its ``initial_seed()`` is the seed; else ``torch.initial_seed()`` is, which
         ``torch.manual_seed`` sets. On several ranks it is the ``DistributedSampler``'s.
@@ -93,7 +93,7 @@ class DataLoader(Loader):
         in_order: bool = True,
         **options: Any,
     ) -> None:
-        from torch.utils.data import DistributedSampler, default_collate
+        from torch.utils.data import default_collate
 
         for name in ("src", *_options.SOURCE):
             if name in options:
@@ -132,12 +132,12 @@ class DataLoader(Loader):
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
         self._was_told = False
-        if isinstance(sampler, DistributedSampler):
+        if _torch_order.is_distributed(sampler):
             shuffle = _torch_order.take_distributed(
                 sampler, len(samples), batch_size, drop_last, options
             )
             self._follows = sampler
-            if sampler.drop_last:
+            if _torch_order.drops_last(sampler):
                 samples = samples[: len(samples) - len(samples) % sampler.num_replicas]
         else:
             if sampler is not None:
@@ -226,8 +226,9 @@ class DataLoader(Loader):
         asked = super()._asked()
         if self._follows is None:
             return asked
-        self._was_told = self._was_told or self._follows.epoch != 0
-        return int(self._follows.epoch) if asked is None and self._was_told else asked
+        epoch = getattr(self._follows, "epoch", 0)
+        self._was_told = self._was_told or epoch != 0
+        return int(epoch) if asked is None and self._was_told else asked
 
     def _check_place(self) -> None:
         """accelerate and Lightning divide torch's loaders, and not this one: each process would

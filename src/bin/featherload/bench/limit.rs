@@ -369,7 +369,7 @@ impl Processors {
     }
 
     /// So many more workers have a processor each.
-    fn room(&self, workers: usize) -> Option<usize> {
+    pub fn room(&self, workers: usize) -> Option<usize> {
         let idle = self.idle.filter(|idle| *idle >= IDLE)?.round() as usize;
         let left = self.usable.checked_sub(workers).filter(|_| workers > 0)?;
         (left > 0).then(|| idle.clamp(1, left))
