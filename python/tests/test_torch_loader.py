@@ -619,7 +619,7 @@ def test_changes_after_the_loader_was_made_are_refused(make: Make, root: Path) -
         (lambda one: setattr(one, "transform", None), "transform of the data set changed"),
         (lambda one: setattr(one, "target_transform", int), "target_transform"),
         (lambda one: setattr(one, "loader", Image.open), "loader of an ImageFolder"),
-        (lambda one: one.samples.pop(), "samples of the data set changed"),
+        (lambda one: one.samples.pop(0), "samples of the data set changed"),
         (lambda one: setattr(one, "samples", one.samples[::-1]), "samples of the data set changed"),
         (lambda one: one.samples.__setitem__(3, (one.samples[3][0], 9)), "samples of the data"),
     ]
