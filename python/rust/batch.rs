@@ -1,9 +1,11 @@
 //! A batch, as Python holds it, and the memory that its tensors keep.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::batch::Row;
+use featherload::index::Index;
 use featherload::{Batch, Device, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -41,6 +43,8 @@ struct Facts {
     repeated: Vec<bool>,
     labels: Labels,
     faults: Vec<RowFault>,
+    /// Names of the samples: those of the loader, and after it.
+    index: Arc<Index>,
 }
 
 /// Rows of pixels with their labels, ids and status.
@@ -63,7 +67,13 @@ pub struct RawBatch {
 
 impl RawBatch {
     /// `last` = Python would hold all memory that there is for batches.
-    pub fn new(batch: Batch, count: &Arc<AtomicU32>, last: bool, ends_epoch: bool) -> Result<Self> {
+    pub fn new(
+        batch: Batch,
+        index: Arc<Index>,
+        count: &Arc<AtomicU32>,
+        last: bool,
+        ends_epoch: bool,
+    ) -> Result<Self> {
         let on_device = batch.on_device().is_some();
         let copied = last && batch.is_in_slot();
         let mut batch = if copied { batch.detach()? } else { batch };
@@ -89,6 +99,7 @@ impl RawBatch {
                 repeated: batch.repeated().to_vec(),
                 labels: batch.labels().clone(),
                 faults: batch.faults().to_vec(),
+                index,
             }),
             held: Some(Arc::new(Held {
                 batch,
@@ -126,6 +137,12 @@ impl RawBatch {
     #[getter]
     fn number(&self) -> u64 {
         self.facts.number
+    }
+
+    /// Samples of the epoch, of all ranks, that are in front of it.
+    #[getter]
+    fn samples_before(&self) -> u64 {
+        self.facts.samples_before
     }
 
     fn __len__(&self) -> usize {
@@ -218,6 +235,16 @@ impl RawBatch {
     fn status<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let numbers: Vec<_> = self.facts.status.iter().map(|s| *s as u8).collect();
         PyBytes::new(py, &numbers)
+    }
+
+    /// Files of the samples; None for padding.
+    fn paths(&self) -> Vec<Option<PathBuf>> {
+        let index = &self.facts.index;
+        let rows = self.facts.ids.iter().zip(&self.facts.status);
+        rows.map(|(id, status)| {
+            (*status != RowStatus::Padding && *id < index.len()).then(|| index.path(*id))
+        })
+        .collect()
     }
 
     fn repeated(&self) -> Vec<bool> {

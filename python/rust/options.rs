@@ -102,7 +102,7 @@ impl Options {
         Ok(Wanted {
             builder: setup.builder(setup.data()?)?,
             recipe: setup.recipe()?,
-            told: told(&setup),
+            told: told(&setup)?,
         })
     }
 
@@ -136,13 +136,18 @@ impl Options {
     }
 }
 
-/// Operations that are left out of a config.
-fn told(setup: &Setup) -> Vec<String> {
+/// Operations that are left out of a config, or of a recipe for its dtype.
+fn told(setup: &Setup) -> Result<Vec<String>> {
     let left_out = setup.training().into_iter().flat_map(|t| &t.skipped);
     let name = setup.loader.recipe_name();
-    left_out
-        .map(|op| format!("{name}:{}: {} is left out", op.line, op.name))
-        .collect()
+    let of_config = left_out.map(|op| format!("{name}:{}: {} is left out", op.line, op.name));
+    let of_dtype = setup.drops_normalize()?.then(|| {
+        format!(
+            "{name}: normalize is left out, since rows of uint8 are levels: normalise them later, \
+             or give another dtype"
+        )
+    });
+    Ok(of_config.chain(of_dtype).collect())
 }
 
 /// What a loader with these options would take, as JSON. Starts nothing.

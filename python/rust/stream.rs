@@ -86,7 +86,7 @@ impl Stream {
                 // One slot stays with the workers, whatever Python keeps.
                 let last = depth.is_some_and(|depth| held.load(Ordering::Relaxed) + 1 >= depth);
                 let ends_epoch = loader.position().epoch != epoch;
-                let batch = RawBatch::new(batch, held, last, ends_epoch)?;
+                let batch = RawBatch::new(batch, loader.shared_index(), held, last, ends_epoch)?;
                 *lock(&self.untaken) = Some(batch.clone());
                 Ok(Some(Some(batch)))
             })?;
@@ -180,12 +180,37 @@ impl Stream {
         })
     }
 
-    /// The files of samples.
-    fn paths(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<Vec<PathBuf>> {
+    /// Rows of an epoch on this rank, before any batch is dropped.
+    fn rows(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(loader.plan().rows_per_rank()))
+    }
+
+    /// Samples of an epoch over all ranks.
+    fn positions(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |loader| Ok(loader.plan().positions()))
+    }
+
+    /// Samples of this rank's rows `first` to `end` (excluded) of an epoch.
+    fn samples_of_rows(
+        &self,
+        py: Python<'_>,
+        epoch: u64,
+        first: u64,
+        end: u64,
+    ) -> PyResult<Vec<u64>> {
         self.with(py, |loader| {
-            let index = loader.index();
-            let known = ids.iter().filter(|id| **id < index.len());
-            Ok(known.map(|id| index.path(*id)).collect())
+            let plan = loader.plan();
+            let rows = first..end.min(plan.rows_per_rank());
+            Ok(rows.map(|n| plan.sample_at(epoch, n)).collect())
+        })
+    }
+
+    /// Samples of a batch of an epoch, without its padding.
+    fn samples_of_batch(&self, py: Python<'_>, epoch: u64, number: u64) -> PyResult<Vec<u64>> {
+        self.with(py, |loader| {
+            let plan = loader.plan();
+            let rows = 0..plan.filled_rows(epoch, number);
+            Ok(rows.map(|row| plan.row(epoch, number, row).id).collect())
         })
     }
 

@@ -21,7 +21,7 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    for module in ("torch", "torchvision", "transformers"):
+    for module in ("torch", "torchvision", "transformers", "timm"):
         need(module)
     for name in ("photos", "data"):
         (tmp_path / name).mkdir()

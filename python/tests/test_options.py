@@ -170,3 +170,42 @@ def test_stats_and_what_was_left_out(loader: Make, tmp_path: Path, photos: Path)
     assert stats["ring_bytes"] < stats["memory_bytes"] < stats["ring_bytes"] + (100 << 20)
     left_out = one.left_out()
     assert left_out is not None and left_out["skipped"] == 1
+
+
+def test_a_normalize_that_levels_have_no_room_for_is_refused(
+    loader: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    normalize = {"normalize": {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}}
+    ops = [{"random_resized_crop": {"size": [8, 8]}}]
+    for dtype in ("uint8", "u8", np.uint8):
+        with pytest.raises(featherload.ConfigError, match="uint8 has no room for Norm") as caught:
+            loader(recipe={"ops": [*ops, normalize]}, dtype=dtype)
+        assert caught.value.option == "dtype"
+    assert loader(recipe={"ops": ops}, dtype="uint8").recipe["ops"][-1] == {"cast": {"dtype": "u8"}}
+    assert not caplog.messages
+    # A recipe by name keeps what its users have always got, and the log reports it.
+    caplog.set_level(logging.WARNING, "featherload")
+    assert next(iter(loader(recipe="eval224", dtype="uint8"))).images.dtype == np.uint8
+    assert [m for m in caplog.messages if "eval224: normalize is left out" in m]
+
+
+def test_labels_that_are_places_in_the_picture_are_reported(loader: Make, tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.png").write_bytes(png(np.zeros((20, 30, 3), np.uint8)))
+    (tmp_path / "a.csv").write_text(
+        "file_name,xmin,y_min,right,bottom,area,n\n0.png,1,2,9,8,42,1\n1.png,3,4,7,6,6,2\n"
+    )
+    lines = ['{"file_name": "0.png", "o": {"bbox": [1, 2, 3, 4], "hot": [0, 1]}}\n']
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    boxes = "xmin,y_min,right,bottom"
+    for table, columns in [("a.csv", boxes), ("a.jsonl", "/o/bbox")]:
+        with pytest.warns(UserWarning, match="look like places in the picture.*move") as caught:
+            one = loader(tmp_path / table, label_column=columns, batch_size=1, shuffle=False)
+        assert len(caught) == 1
+        assert len(next(iter(one)).labels[0]) == 4
+        # Nothing moves.
+        loader(tmp_path / table, label_column=columns, recipe="full", batch_size=1)
+    # They are no places, or only one of them, a class.
+    loader(tmp_path / "a.csv", label_column="area,n", batch_size=1)
+    loader(tmp_path / "a.jsonl", label_column="/o/hot", batch_size=1)
+    loader(tmp_path / "a.csv", label_column="right", batch_size=1)

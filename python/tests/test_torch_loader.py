@@ -25,6 +25,7 @@ for module in ("torch", "torchvision"):
         pytest.skip(f"SKIP: {module} is not installed", allow_module_level=True)
 
 import torch
+from conftest import need
 from PIL import Image
 from torch.utils.data import DataLoader as Theirs
 from torch.utils.data import (
@@ -127,11 +128,11 @@ def test_an_epoch_is_torchs(make: Make, root: Path) -> None:
     ]:
         given = {} if loader is None else {"loader": loader}
         one = ImageFolder(root, transform, allow_empty=True, **given)
-        ours = make(one, batch_size=8, decode="full", **said)
+        ours = make(one, batch_size=8, **said)
         # A level is 1 / 255 before the division by the deviation.
         assert_same(ours, Theirs(one, batch_size=8, **said), 1.01 / 255 / 0.224)
         assert ours.dataset is one and ours.dataset.classes == one.classes
-        assert ours.sampler is ours and ours.batch_sampler is None
+        assert len(ours.sampler) == len(one) and len(ours.batch_sampler) == len(ours)
 
 
 def test_the_signature_is_torchs(make: Make, folder: ImageFolder) -> None:
@@ -182,7 +183,6 @@ def collate(rows: Any) -> Any:
         ({"drop_last": 1}, "drop_last", "drop_last=1"),
         ({"timeout": -5}, "timeout", "timeout=-5"),
         ({"collate_fn": collate}, "collate_fn", "default_collate"),
-        ({"worker_init_fn": print}, "worker_init_fn", "worker_init_fn"),
         ({"batch_sampler": [[0]]}, "batch_sampler", "batch_sampler"),
         ({"generator": 5}, "generator", "generator is a int"),
         ({"labels": "none"}, "labels", "labels is not served"),
@@ -217,7 +217,7 @@ def test_samplers_of_other_orders_are_refused(folder: ImageFolder) -> None:
         (SubsetRandomSampler([1]), {}, "sampler", "SubsetRandomSampler"),
         ([0, 1], {}, "sampler", "the sampler list"),
         (Ours(folder, 4, 1), {}, "sampler", "the sampler Ours"),
-        (distributed(drop_last=True), {}, "sampler", "drops 3 of 27 samples over 4 ranks"),
+        (distributed(drop_last=True), {}, "sampler", "drops 3 of 27 samples over 4 ranks, others"),
         (distributed(), {"drop_last": True, "batch_size": 7}, "drop_last", "27 samples over 4"),
         (distributed(), {"rank": 2, "world_size": 4}, "rank", "rank=2.*'s 1"),
         (distributed(), {"world_size": 2}, "world_size", "world_size=2.*'s 4"),
@@ -295,7 +295,7 @@ def test_samples_are_the_folders(make: Make, root: Path, folder: ImageFolder) ->
     ]
     folder.samples = [(path, 40 - n) for n, (path, _) in enumerate(folder.samples[::-1])]
     folder.samples[2] = (folder.samples[1][0], np.int64(-7))
-    assert_same(make(folder, batch_size=8, decode="full"), Theirs(folder, batch_size=8))
+    assert_same(make(folder, batch_size=8), Theirs(folder, batch_size=8))
     two = make(folder, batch_size=8, shuffle=True)
     for batch in two:
         assert [folder.samples[i] for i in batch.ids.tolist()] == [
@@ -304,7 +304,7 @@ def test_samples_are_the_folders(make: Make, root: Path, folder: ImageFolder) ->
         ]
     few = ImageFolder(str(root), SMALL, is_valid_file=lambda p: p.endswith("1.jpg"), allow_empty=1)
     assert 0 < len(few) < 10
-    assert_same(make(few, batch_size=4, decode="full"), Theirs(few, batch_size=4))
+    assert_same(make(few, batch_size=4), Theirs(few, batch_size=4))
 
 
 def test_hidden_files_that_the_folder_lists_stay_samples(
@@ -343,11 +343,11 @@ def test_odd_names(make: Make, tmp_path: Path, root: Path, monkeypatch: Any) -> 
         (tmp_path / "x").mkdir(exist_ok=True)
         folder = ImageFolder(place, SMALL)
         assert len(folder) == len(names)
-        one = make(folder, batch_size=4, decode="full")
+        one = make(folder, batch_size=4)
         assert_same(one, Theirs(folder, batch_size=4))
         hashes.add(one.state_dict()["index_hash"])
         folder.samples += [(str(other), 3), ("other.jpg", 4), (f"{tmp_path}/data/../other.jpg", 5)]
-        assert_same(make(folder, batch_size=4, decode="full"), Theirs(folder, batch_size=4))
+        assert_same(make(folder, batch_size=4), Theirs(folder, batch_size=4))
     assert len(hashes) == 1
     os.rename(b"data/c a b 1/a b 1.jpg", b"data/c a b 1/a\n1.jpg")
     with pytest.raises(featherload.ConfigError, match=r"a\\n1.jpg.*line break.*rename"):
@@ -369,7 +369,7 @@ def test_subsets_are_taken_in_their_order(make: Make, folder: ImageFolder) -> No
         Subset(folder, {0: 5, 1: 4}),  # type: ignore[arg-type]
         *parts,
     ]:
-        one = make(subset, batch_size=3, decode="full")
+        one = make(subset, batch_size=3)
         assert_same(one, Theirs(subset, batch_size=3))
         assert one.dataset is subset
     last = make(Subset(inner, [4, 0, 11]), batch_size=3)
@@ -390,6 +390,8 @@ def test_samplers_give_torchs_batches(make: Make, folder: ImageFolder) -> None:
         (24, 4, True, False),
         (24, 4, True, True),
         (26, 4, False, True),
+        (27, 4, True, False),
+        (27, 4, True, True),
         (2, 3, False, False),
     ]:
         part = Subset(folder, range(length))
@@ -400,6 +402,7 @@ def test_samplers_give_torchs_batches(make: Make, folder: ImageFolder) -> None:
             one = make(part, 4, sampler=sampler, drop_last=drop)
             batches = torch.utils.data.BatchSampler(sampler, 4, drop)
             assert ids(one) == list(batches) and len(one) == len(batches)
+            assert one.sampler is sampler and list(one.batch_sampler) == list(batches)
     shuffled = [
         flat(make(folder, 4, sampler=DistributedSampler(folder, 4, rank, seed=5)))
         for rank in range(4)
@@ -554,3 +557,173 @@ def test_a_config_that_reads_labels_in_its_own_way_is_refused(
     with pytest.raises(featherload.ConfigError, match="give it to featherload.Loader") as caught:
         DataLoader(folder, 4, recipe=config, mode="train")
     assert caught.value.option == "recipe"
+
+
+def test_lengths_are_torchs(make: Make, folder: ImageFolder) -> None:
+    """Trainers count samples by them: a metric over others is another metric."""
+    for said in [
+        {},
+        {"shuffle": True},
+        {"drop_last": True},
+        {"sampler": SequentialSampler(folder)},
+        {"sampler": RandomSampler(folder), "drop_last": True},
+        *({"sampler": DistributedSampler(folder, 4, rank, shuffle=True)} for rank in range(4)),
+        {"sampler": DistributedSampler(folder, 4, 3, shuffle=False, drop_last=True)},
+    ]:
+        ours, theirs = make(folder, 5, **said), Theirs(folder, 5, **said)
+        for of in (len, lambda x: len(x.sampler), lambda x: len(x.batch_sampler)):
+            assert of(ours) == of(theirs), said
+        assert len(ours.dataset) == len(theirs.dataset) == 27
+        assert (ours.batch_size, ours.drop_last) == (theirs.batch_size, theirs.drop_last)
+        assert len(ours.batch_sampler.sampler) == len(theirs.sampler)
+        assert ours.batch_sampler.batch_size == 5
+    # Ranks without a sampler of torch's: as its DistributedSampler counts.
+    one = make(folder, 5, rank=1, world_size=4)
+    assert len(one.sampler) == 7 and len(one) == 2
+
+
+def test_what_the_imagenet_example_evaluates_is_each_sample_once(
+    make: Make, folder: ImageFolder
+) -> None:
+    """The rows of both ranks, and of the rest that each rank then takes (imagenet/main.py -e)."""
+    for length in (26, 27):
+        part = Subset(folder, range(length))
+        seen = []
+        for rank in range(2):
+            sampler = DistributedSampler(part, 2, rank, shuffle=False, drop_last=True)
+            one = make(part, 4, sampler=sampler)
+            seen += flat(one)
+            rest = range(len(one.sampler) * 2, len(one.dataset))
+        assert sorted([*seen, *rest]) == list(range(length))
+
+
+def test_a_sampler_gives_the_epoch_that_comes_next(make: Make, folder: ImageFolder) -> None:
+    one = make(folder, 4, shuffle=True, seed=3)
+    for epoch in (0, 1, 5):
+        one.sampler.set_epoch(epoch)
+        assert one.sampler.epoch == epoch
+        numbers, batches = list(one.sampler), list(one.batch_sampler)
+        assert sorted(numbers) == list(range(27))
+        assert [number for batch in batches for number in batch] == numbers
+        assert ids(one) == batches
+    ranked = make(folder, 4, shuffle=True, seed=3, rank=1, world_size=2, drop_last=True)
+    numbers = list(ranked.sampler)
+    assert len(numbers) == 13 and flat(ranked) == numbers[:12]
+
+
+def test_a_worker_init_fn_is_reported_and_not_called(make: Make, folder: ImageFolder) -> None:
+    called: list[int] = []
+    with pytest.warns(UserWarning, match="worker_init_fn is not called") as reported:
+        one = make(folder, 8, worker_init_fn=called.append)
+    assert len(reported) == 1 and one.worker_init_fn == called.append
+    assert len(flat(one)) == 27 and not called
+
+
+def test_keywords_without_effect_are_in_the_log(
+    make: Make, folder: ImageFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "featherload")
+    make(folder, 8)
+    assert not caplog.messages
+    make(folder, 8, pin_memory=True, num_workers=1, prefetch_factor=2, in_order=False)
+    assert any("pin_memory, prefetch_factor, in_order" in text for text in caplog.messages)
+
+
+def test_changes_after_the_loader_was_made_are_refused(make: Make, root: Path) -> None:
+    def read() -> ImageFolder:
+        return ImageFolder(str(root), SMALL, allow_empty=True)
+
+    larger = v2.Compose([v2.Resize((9, 9)), *SMALL.transforms[1:]])
+    changes: list[tuple[Callable[[ImageFolder], Any], str]] = [
+        (lambda one: setattr(one, "transform", larger), "transform of the data set changed"),
+        (lambda one: setattr(one, "transform", None), "transform of the data set changed"),
+        (lambda one: setattr(one, "target_transform", int), "target_transform"),
+        (lambda one: setattr(one, "loader", Image.open), "loader of an ImageFolder"),
+        (lambda one: one.samples.pop(0), "samples of the data set changed"),
+        (lambda one: setattr(one, "samples", one.samples[::-1]), "samples of the data set changed"),
+        (lambda one: one.samples.__setitem__(3, (one.samples[3][0], 9)), "samples of the data"),
+    ]
+    for change, why in changes:
+        one = read()
+        loaders = [make(one, 9), make(Subset(one, range(26)), 9)]
+        assert [len(flat(loader)) for loader in loaders] == [27, 26]
+        change(one)
+        for loader in loaders:
+            with pytest.raises(featherload.ConfigError, match=why) as caught:
+                next(iter(loader))
+            assert caught.value.option == "dataset"
+    # In place, too; and back again.
+    one = read()
+    one.transform = v2.Compose([v2.Resize((8, 8)), *SMALL.transforms[1:]])
+    loader = make(one, 9)
+    one.transform.transforms[0].size = [7, 7]
+    with pytest.raises(featherload.ConfigError, match="transform of the data set changed"):
+        next(iter(loader))
+    one.transform.transforms[0].size = [8, 8]
+    assert len(flat(loader)) == 27
+    # A recipe stands in the place of the transform.
+    loader = make(one, 9, recipe={"ops": [{"resize": {"size": [4, 4]}}]})
+    one.transform = None
+    assert len(flat(loader)) == 27
+    subset = Subset(read(), [1, 2, 3])
+    loader = make(subset, 9)
+    subset.indices = [1, 2]
+    with pytest.raises(featherload.ConfigError, match="samples of the data set changed"):
+        next(iter(loader))
+
+
+def test_a_sampler_or_generator_that_changed_is_refused(make: Make, folder: ImageFolder) -> None:
+    for name, value in [("shuffle", False), ("seed", 9), ("rank", 0), ("drop_last", True)]:
+        sampler = DistributedSampler(folder, 2, 1)
+        one = make(folder, 8, sampler=sampler)
+        sampler.set_epoch(4)
+        assert len(flat(one)) == 14
+        setattr(sampler, name, value)
+        with pytest.raises(featherload.ConfigError, match="DistributedSampler changed") as caught:
+            next(iter(one))
+        assert caught.value.option == "sampler"
+    generator = torch.Generator().manual_seed(1)
+    one = make(folder, 8, shuffle=True, generator=generator)
+    torch.randperm(9, generator=generator)
+    assert len(flat(one)) == 27
+    generator.manual_seed(2)
+    with pytest.raises(featherload.ConfigError, match="seeded again") as caught:
+        next(iter(one))
+    assert caught.value.option == "generator"
+
+
+def test_attributes_that_are_read_once_are_not_set_later(make: Make, folder: ImageFolder) -> None:
+    one = make(folder, 8)
+    for name in ("batch_size", "dataset", "sampler", "batch_sampler", "drop_last", "collate_fn"):
+        with pytest.raises(ValueError, match=f"{name} of a loader is read when it is made"):
+            setattr(one, name, None)
+    # What trainers set.
+    one.mixup_enabled = False
+    assert len(flat(one)) == 27
+
+
+def test_an_exact_decode_is_the_default(make: Make, tmp_path: Path) -> None:
+    """Large enough to be decoded at 1/4, with edges that show it."""
+    (tmp_path / "a").mkdir()
+    noise = np.random.default_rng(1).integers(0, 256, (64, 64, 3), np.uint8)
+    large = Image.fromarray(noise).resize((512, 512), Image.Resampling.NEAREST)
+    large.save(tmp_path / "a" / "1.jpg", quality=95)
+    one = ImageFolder(str(tmp_path), v1.Compose([v1.Resize((64, 64)), v1.ToTensor()]))
+    (theirs, _) = next(iter(Theirs(one)))
+    (exact, _) = next(iter(make(one)))
+    assert (exact - theirs).abs().max() * 255 < 2.01
+    scaled = make(one, decode="scaled")
+    assert (next(iter(scaled)).images - theirs).abs().max() * 255 > 5
+    assert make(one, decode="full").state_dict()["profile"]["decode"] == "full"
+    assert scaled.state_dict()["profile"]["decode"] == "scaled"
+
+
+def test_timms_sampler_for_evaluation_is_taken(make: Make, folder: ImageFolder) -> None:
+    need("timm")
+    from timm.data.distributed_sampler import OrderedDistributedSampler
+
+    for rank in range(4):
+        sampler = OrderedDistributedSampler(folder, 4, rank)
+        one = make(folder, 5, sampler=sampler)
+        assert flat(one) == list(sampler) and one.sampler is sampler
+        assert len(one) == len(Theirs(folder, 5, sampler=sampler))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -119,7 +120,7 @@ def test_timms_prefetcher_takes_it(loader: Make) -> None:
     levels = loader(recipe=recipe, dtype="uint8", layout="nchw", framework="torch")
     prefetched = PrefetchLoader(levels, device=torch.device("cpu"))
     assert len(prefetched) == 8 and prefetched.dataset.classes == levels.dataset.classes
-    assert prefetched.sampler is levels and not prefetched.mixup_enabled
+    assert len(prefetched.sampler) == 256 and not prefetched.mixup_enabled
     with warnings.catch_warnings():
         # It holds two batches, and the loop two: no copies.
         warnings.simplefilter("error")
@@ -178,15 +179,27 @@ with open(f"{sys.argv[2]}/rank{model.global_rank}.json", "w") as file:
 """
 
 
-def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:
-    """The override of docs/python.md; accumulation holds several batches at once."""
+def documented_trainer(**names: Any) -> Any:
+    """The class of docs/python.md, as it stands there."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "python.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (block,) = [block for block in blocks if "class MyTrainer" in block]
+    exec(compile(block, "docs/python.md", "exec"), names)
+    return names["MyTrainer"]
+
+
+def test_the_documented_trainer_of_hugging_face_trains_and_evaluates(
+    loader: Make, tmp_path: Path
+) -> None:
+    """Accumulation holds several batches at once; a metric is over each sample once."""
     need("transformers")
     import torch
-    from transformers import Trainer, TrainingArguments
+    from transformers import TrainingArguments
 
     class Model(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
+            torch.manual_seed(0)
             self.layer = torch.nn.Linear(3, 8)
             self.seen: list[int] = []
 
@@ -196,16 +209,14 @@ def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:
             return {"loss": torch.nn.functional.cross_entropy(scores, labels), "logits": scores}
 
     one = loader(framework="torch", batch_size=16, depth=12)
+    other = loader(framework="torch", batch_size=48, shuffle=False, recipe="eval224")
+    kind = documented_trainer(train_loader=one, eval_loader=other)
 
-    class OurTrainer(Trainer):  # type: ignore[misc]
-        def get_train_dataloader(self) -> Any:
-            return one
+    def metrics(found: Any) -> dict[str, float]:
+        right = found.predictions.argmax(-1) == found.label_ids
+        return {"accuracy": float(right.mean()), "samples": len(right)}
 
-        def _prepare_inputs(self, batch: Any) -> dict[str, Any]:
-            images, labels = batch.to(self.args.device)
-            return {"pixel_values": images, "labels": labels}
-
-    def trainer() -> Any:
+    def trainer(**options: Any) -> Any:
         arguments = TrainingArguments(
             output_dir=str(tmp_path),
             num_train_epochs=2,
@@ -216,14 +227,31 @@ def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:
             logging_strategy="no",
             disable_tqdm=True,
             ignore_data_skip=True,
+            **options,
         )
-        return OurTrainer(model=Model(), args=arguments, train_dataset=one.dataset)
+        return kind(
+            model=Model(),
+            args=arguments,
+            train_dataset=one.dataset,
+            eval_dataset=other.dataset,
+            compute_metrics=metrics,
+        )
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = trainer()
+        first = trainer(eval_strategy="epoch")
         assert first.train().global_step == 8
-        assert len(first.model.seen) == 32 and one.epoch == 2
+        # 16 batches of 16 to train, 6 of 48 (the last has 16) to evaluate, in each of two epochs.
+        assert first.model.seen == ([16] * 16 + [48] * 5 + [16]) * 2 and one.epoch == 2
+        found = first.evaluate()
+        assert found["eval_samples"] == 256
+        first.model.eval()
+        with torch.no_grad():
+            right = [
+                first.model(images, labels)["logits"].argmax(-1) == labels
+                for images, labels in other
+            ]
+        assert found["eval_accuracy"] == float(torch.cat(right).double().mean())
         # In the middle of the second epoch, by the loader's own state.
         one.set_epoch(1)
         begun = iter(one)
@@ -233,3 +261,47 @@ def test_hugging_faces_trainer_takes_it(loader: Make, tmp_path: Path) -> None:
         second = trainer()
         assert second.train(resume_from_checkpoint=str(tmp_path / "checkpoint-6")).global_step == 8
         assert len(second.model.seen) == 8 and one.epoch == 2
+
+
+def test_accelerates_metrics_count_each_sample_once(photos: Path, tmp_path: Path) -> None:
+    """Two processes, 255 samples: one row is repeated, and ``gather_for_metrics`` drops it."""
+    need("accelerate")
+    need("torchvision")
+    program = tmp_path / "evaluate.py"
+    program.write_text(METRICS)
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", program, photos, tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert ended.returncode == 0, ended.stderr
+    counted = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2)]
+    assert sorted(counted[0]) == sorted(counted[1]) == list(range(255))
+
+
+METRICS = """
+import json, sys, torch
+from accelerate import Accelerator
+from torch.utils.data import DistributedSampler, Subset
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import v2
+from featherload.torch import DataLoader
+
+accelerator = Accelerator(cpu=True)
+transform = v2.Compose([v2.Resize((8, 8)), v2.PILToTensor()])
+part = Subset(ImageFolder(sys.argv[1], transform), range(255))
+sampler = DistributedSampler(part, shuffle=False)
+loader = accelerator.prepare(DataLoader(part, 32, sampler=sampler, num_workers=1))
+counted = []
+for batch in loader:
+    ids = torch.from_numpy(batch.ids.astype("int64"))
+    counted += accelerator.gather_for_metrics(ids).tolist()
+with open(f"{sys.argv[2]}/rank{accelerator.process_index}.json", "w") as file:
+    json.dump(counted, file)
+"""

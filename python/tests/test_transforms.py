@@ -961,3 +961,33 @@ def test_what_hugging_face_says_and_recipes_cannot_is_refused(tmp_path: Path) ->
         config.write_text(contents)
         with pytest.raises(featherload.ConfigError, match=why):
             recipes.preprocessor(tmp_path)
+
+
+def test_translations_decode_exactly_and_presets_at_a_part(loader: Make, photos: Path) -> None:
+    """``decode`` chooses another way for each."""
+    need("torchvision")
+    from torchvision.transforms import v2
+
+    config = {
+        **{"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32}},
+        **{"resample": 2},
+    }
+    made: dict[str, Any] = {
+        "torchvision": v2.Compose([v2.Resize((32, 32)), v2.PILToTensor()]),
+        "timm": recipes.create_transform(32),
+        "hugging face": recipes.preprocessor(config),
+    }
+
+    def decodes(**options: Any) -> str:
+        one = loader(batch_size=8, **options)
+        profile: dict[str, str] = one.state_dict()["profile"]
+        one.close()
+        return profile["decode"]
+
+    for recipe in made.values():
+        assert decodes(recipe=recipe) == "full"
+        assert decodes(recipe=recipe, decode="scaled") == "scaled"
+    for name in ("train224", "eval224"):
+        assert decodes(recipe=name) == "scaled"
+        assert decodes(recipe=name, decode="full") == "full"
+    assert decodes(recipe={"ops": [{"resize": {"size": [32, 32]}}]}) == "scaled"

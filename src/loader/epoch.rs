@@ -3,6 +3,7 @@
 //! In the consumer.
 
 use std::iter::FusedIterator;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::data::index::{Index, ScanReport};
@@ -139,6 +140,11 @@ impl Loader {
 
     pub fn index(&self) -> &Index {
         &self.run.index
+    }
+
+    /// The same index, for a caller that keeps it after the loader is dropped.
+    pub fn shared_index(&self) -> Arc<Index> {
+        self.run.index.clone()
     }
 
     /// What the scan of the data set left out, and why. None for a saved index.

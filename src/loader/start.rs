@@ -4,6 +4,7 @@
 //! exists), then the names of the samples (and their sizes, where rows have their
 //! own), then the ring, then the workers.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::data::index::Index;
@@ -210,7 +211,7 @@ impl LoaderBuilder {
         Ok(Loader::new(
             engine,
             Run {
-                index,
+                index: Arc::new(index),
                 scan,
                 plan,
                 program,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
 use crate::options::{LoaderOptions, SourceOptions};
 use crate::plan::Sampler;
-use crate::recipe::Recipe;
+use crate::recipe::{Dtype, Op, Recipe};
 
 /// What a caller asks for, with its config read.
 #[derive(Debug)]
@@ -64,14 +64,27 @@ impl Setup {
     /// # Errors
     /// A recipe that cannot work, or is not there.
     pub fn recipe(&self) -> Result<Recipe> {
-        let recipe = match &self.training {
+        Ok(self.loader.overridden(self.own_recipe()?))
+    }
+
+    /// The recipe as it is written.
+    fn own_recipe(&self) -> Result<Recipe> {
+        match &self.training {
             Some(training) => {
                 training.check()?;
-                training.recipe.clone()
+                Ok(training.recipe.clone())
             }
-            None => self.loader.recipe()?,
-        };
-        Ok(self.loader.overridden(recipe))
+            None => self.loader.recipe(),
+        }
+    }
+
+    /// Whether the option `dtype` takes a `normalize` out of the recipe: levels have none.
+    ///
+    /// # Errors
+    /// As [`Setup::recipe`].
+    pub fn drops_normalize(&self) -> Result<bool> {
+        let normalizes = |op: &Op| matches!(op, Op::Normalize(_));
+        Ok(self.loader.dtype == Some(Dtype::U8) && self.own_recipe()?.ops.iter().any(normalizes))
     }
 
     /// Rows of a batch.

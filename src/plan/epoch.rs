@@ -130,8 +130,9 @@ impl Plan {
         }
     }
 
-    /// Rows that this rank (as every other) has in an epoch.
-    fn rows_per_rank(&self) -> u64 {
+    /// Rows that this rank (as every other) has in an epoch: repeated samples included, and
+    /// those of a last batch that [`Tail::Drop`] drops.
+    pub fn rows_per_rank(&self) -> u64 {
         let world = u64::from(self.options.world);
         let batch = u64::from(self.options.batch);
         match self.options.length {
@@ -340,6 +341,18 @@ impl Plan {
         }
     }
 
+    /// The sample in row `n` of this rank's epoch, whatever batch the row is in.
+    pub fn sample_at(&self, epoch: u64, n: u64) -> u64 {
+        let (batch, world) = (u64::from(self.options.batch), u64::from(self.options.world));
+        // Only this order draws whole batches; with others any row may be the first of a batch.
+        let first = match self.order {
+            Order::Identity(_) => n - n % batch,
+            _ => n,
+        };
+        let at = Mark::new(epoch, first.saturating_mul(world));
+        self.row_at(at, (n - first) as u32).id
+    }
+
     /// What stands in a row.
     pub fn row(&self, epoch: u64, batch: u64, row: u32) -> RowPlan {
         self.row_at(self.mark(epoch, batch), row)
@@ -531,7 +544,10 @@ mod tests {
                     prop_assert!(tail == Tail::Short || rows == batch);
                     for r in 0..rows {
                         let row = p.row(epoch, b, r);
+                        let n = b * u64::from(batch) + u64::from(r);
+                        prop_assert_eq!(row.status != RowStatus::Padding, n < p.rows_per_rank());
                         if row.status != RowStatus::Padding {
+                            prop_assert_eq!(p.sample_at(epoch, n), row.id);
                             prop_assert!(positions.insert(row.position));
                         }
                         match row.status {

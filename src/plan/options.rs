@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 
 /// What a plan follows from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PlanOptions {
     /// Rows of a batch.
     pub batch: u32,

@@ -12,6 +12,7 @@ use super::program::SampleProgram;
 
 /// What must be equal for two streams to be bit-identical.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NumericProfile {
     /// Version of this crate.
     pub featherload: String,
@@ -31,6 +32,7 @@ pub struct NumericProfile {
 
 /// What the JPEG engines of a device decode, and by what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EngineProfile {
     /// The library and its version.
     pub library: String,

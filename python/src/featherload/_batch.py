@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import operator
-import weakref
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import WorkerError
-from ._featherload import RawBatch, Stream, Tensor
+from ._featherload import RawBatch, Tensor
 
 Framework = Literal["numpy", "torch", "jax"]
 
@@ -61,19 +59,12 @@ class Batch(tuple[Any, Any]):
     as long as ``images``, the batch, or any view of them lives.
     """
 
+    # It keeps the names of the samples alive, and no process.
     _raw: RawBatch | None
-    # Not the loader itself, whose workers would live as long as a batch.
-    _stream: weakref.ref[Stream] | None
 
-    def __new__(
-        cls,
-        pair: Iterable[Any],
-        raw: RawBatch | None = None,
-        stream: weakref.ref[Stream] | None = None,
-    ) -> Batch:
+    def __new__(cls, pair: Iterable[Any], raw: RawBatch | None = None) -> Batch:
         batch = super().__new__(cls, tuple(pair))
         batch._raw = raw
-        batch._stream = stream
         return batch
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, Any]]]:
@@ -142,15 +133,10 @@ class Batch(tuple[Any, Any]):
         return [Fault(**fault) for fault in self._of_loader.faults()]
 
     def paths(self) -> list[Path | None]:
-        """The files of the rows' samples; None for padding. The loader must be open."""
-        status = self.status
-        stream = None if self._stream is None else self._stream()
-        if stream is None:
-            raise WorkerError("the loader of this batch is gone, and the paths with it")
-        paths = stream.paths([int(i) for i in self.ids])
-        return [
-            None if s == RowStatus.PADDING else path for s, path in zip(status, paths, strict=True)
-        ]
+        """The files of the rows' samples; None for padding. They stay known after the loader is
+        closed or gone.
+        """
+        return self._of_loader.paths()
 
     def record_stream(self, stream: Any) -> None:
         """Tells that ``stream`` reads the pixels, beside the stream that was current when
@@ -199,7 +185,7 @@ class Batch(tuple[Any, Any]):
         raw = self._raw
         if raw is not None and there is not images:
             raw = raw.without_pixels()
-        return Batch((there, at), raw, self._stream)
+        return Batch((there, at), raw)
 
     def numpy(self) -> tuple[Any, Any]:
         """Images and labels as NumPy arrays: views, or copies of what is on a device."""

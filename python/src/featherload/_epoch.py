@@ -45,6 +45,7 @@ class Epoch(Iterator[Batch]):
                     self._end()
                     raise StopIteration
                 loader.end_of_dataloader = raw.ends_epoch
+                loader.remainder = _accelerate.remainder(loader, raw)
                 batch = loader._take(raw)
                 loader._counts.add(raw)
                 self._failed, self._given = False, True

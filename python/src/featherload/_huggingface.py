@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._errors import ConfigError, DatasetError
-from ._transforms import Op, Recipe, cannot
+from ._transforms import Op, Recipe, as_opened, cannot
 
 # How Pillow numbers the filters that recipes have. 0 (nearest) is left out: transformers with
 # torch takes other pixels for it than with Pillow. 4 (box) and 5 (hamming) are no recipe's.
@@ -139,7 +139,7 @@ def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
             f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
         )
 
-    ops: list[Op] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
+    ops: list[Op] = [as_opened()]
     size = None
     if _flag(given, "do_resize", True):
         size = _size(given, name, kind)

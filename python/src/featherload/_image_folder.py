@@ -25,6 +25,7 @@ def _refused(text: str) -> ConfigError:
 def resolve(dataset: Any) -> tuple[Any, _Samples]:
     """The image folder below, and the samples in the order of ``dataset``."""
     from torch.utils.data import Subset
+    from torchvision import get_image_backend
     from torchvision.datasets import ImageFolder
     from torchvision.datasets.folder import default_loader, pil_loader
 
@@ -51,14 +52,58 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
             )
     if dataset.target_transform is not None:
         raise _refused(
-            "target_transform of an ImageFolder is not served here: leave it out, and write the "
-            "labels that you want into its samples"
+            "target_transform of an ImageFolder is not served here: write the labels that it gives "
+            "into the folder's samples, and set it to None"
+        )
+    backend = get_image_backend()
+    if dataset.loader is default_loader and backend != "PIL":
+        raise _refused(
+            f"torchvision's image backend is {backend}, and pictures are read as Pillow reads "
+            "them: call torchvision.set_image_backend('PIL')"
         )
     if dataset.loader is not default_loader and dataset.loader is not pil_loader:
         raise _refused(
             "loader of an ImageFolder is not served here, but for torchvision's own: leave it out"
         )
     return dataset, dataset.samples
+
+
+class Served:
+    """What of a data set the loader has taken. torch reads it anew for each sample; a loader of
+    featherload has its own, so a later change is refused.
+    """
+
+    def __init__(self, dataset: Any, samples: _Samples, recipe: Any) -> None:
+        self._dataset = dataset
+        # Not the samples: a list of its own would take the memory twice.
+        self._samples = _fingerprint(samples)
+        # None where another recipe stands in the place of the transform.
+        self._recipe = recipe
+
+    def check(self) -> None:
+        folder, samples = resolve(self._dataset)
+        if _fingerprint(samples) != self._samples:
+            raise _changed("samples")
+        if self._recipe is not None and _recipe_or_none(folder) != self._recipe:
+            raise _changed("transform")
+
+
+def _changed(what: str) -> ConfigError:
+    return _refused(
+        f"the {what} of the data set changed after the loader was made, which still has the former "
+        "ones: make a new loader"
+    )
+
+
+def _fingerprint(samples: _Samples) -> int:
+    return hash(tuple(map(tuple, samples)))
+
+
+def _recipe_or_none(folder: Any) -> Any:
+    try:
+        return recipe(folder)
+    except ConfigError:
+        return None
 
 
 def _indices(indices: Any) -> Iterable[Any]:

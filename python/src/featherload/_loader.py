@@ -17,10 +17,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _accelerate, _counts, _options, _preview, _progress
+from . import _accelerate, _counts, _labels, _options, _preview, _progress
 from ._batch import TAKEN, Batch, Framework
 from ._dataset import Dataset
 from ._epoch import Epoch
+from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, Stream
 from ._featherload import warnings as warnings_of_the_library
@@ -29,6 +30,11 @@ from ._processes import private_bytes
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
+# Attributes that a loader reads once.
+_FIXED = {
+    *("batch_sampler", "batch_size", "collate_fn", "dataset", "drop_last", "framework"),
+    *("generator", "num_workers", "persistent_workers", "sampler", "timeout", "worker_init_fn"),
+}
 _Path = str | os.PathLike[str]
 
 
@@ -203,7 +209,8 @@ class Loader:
         self.dataset = Dataset(self._stream)
         self.batch_size: int = plan["batch"]
         self.drop_last: bool = plan["tail"] == "drop"
-        self._batches = self._stream.batches()
+        self._pads: bool = plan["tail"] == "pad"
+        self._batches, self._rows = self._stream.batches(), self._stream.rows()
         self._running: weakref.ref[Epoch] | None = None
         self._broken_off = False
         # Iterators that no batch was asked of.
@@ -215,13 +222,22 @@ class Loader:
         self._counts = _counts.Counts()
         self._events: deque[str] = deque(maxlen=1000)
         # What trainers ask of a loader that is none of torch's.
-        self.batch_sampler = None
         self.num_workers = len(json.loads(self._stream.report())["workers"])
         self.pin_memory = False
         self.collate_fn = None
         self.mixup_enabled = False
         self.end_of_dataloader = False
         self.remainder = -1
+        self._warn_of_places(label_column, label_field, label_json)
+        self._is_made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and self.__dict__.get("_is_made"):
+            raise ConfigError(
+                f"{name} of a loader is read when it is made: make a new loader to change it",
+                option=name,
+            )
+        super().__setattr__(name, value)
 
     def __len__(self) -> int:
         """Batches of an epoch on this rank, wherever the loader stands."""
@@ -248,6 +264,7 @@ class Loader:
     def _begin(self, epoch: Epoch) -> int:
         """Begins the epoch that comes next, in the place of another one."""
         self._check_place()
+        self._check_unchanged()
         before = None if self._running is None else self._running()
         if before is not None and before is not epoch:
             before.supersede()
@@ -258,7 +275,14 @@ class Loader:
             self._stream.resume(json.dumps(state))
             # Not where it stands now: what is left may fill no batch, and the next epoch comes.
             if asked is not None and asked != state["epoch"]:
+                at = json.loads(self._stream.state())
                 self._stream.set_epoch(asked)
+                warnings.warn(
+                    f"the state stands in epoch {at['epoch']} after {at['samples']} samples, and "
+                    f"set_epoch asks for epoch {asked}: that one begins with its first batch",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
         elif asked is not None:
             self._stream.set_epoch(asked)
         self._epoch_asked = None
@@ -303,9 +327,16 @@ class Loader:
         return state if asked is None else {**state, "epoch": asked, "samples": 0}
 
     @property
-    def sampler(self) -> Loader:
-        """The loader itself, which has ``set_epoch``."""
-        return self
+    def sampler(self) -> Any:
+        """The samples of this rank in the epoch that comes next: ``len``, ``set_epoch`` and their
+        numbers, as torch's loader has them.
+        """
+        return EpochSampler(self)
+
+    @property
+    def batch_sampler(self) -> Any:
+        """The same, batch by batch."""
+        return EpochBatchSampler(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: behind the last batch that was given. Numbers and texts.
@@ -397,7 +428,7 @@ class Loader:
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])
-            batch = Batch(TAKEN["numpy"](raw), raw, weakref.ref(stream))
+            batch = Batch(TAKEN["numpy"](raw), raw)
             return _preview.of_batch(batch, self.recipe, self._class_names(), rows)
         finally:
             stream.close()
@@ -465,6 +496,25 @@ class Loader:
             option="rank",
         )
 
+    def _check_unchanged(self) -> None:
+        """What the loader was made of is as it was, where others may change it."""
+
+    def _warn_of_places(self, *columns: str | None) -> None:
+        """Labels that are places in the picture stay where they were, and the pixels move."""
+        named = [name for columns_ in columns for name in (columns_ or "").split(",")]
+        places = [name for name in named if _labels.is_place(name)]
+        if not places or not len(self.dataset) or not _labels.moves(self.recipe["ops"]):
+            return
+        label = self.dataset[0][1]
+        if isinstance(label, Sequence) and len(label) > 1:
+            warnings.warn(
+                f"the labels {', '.join(places)} look like places in the picture. They come as "
+                "they are stored: resize, crop and flip move pixels and no labels. Use "
+                "recipe='full' and move both yourself, or filter this warning",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _take(self, raw: RawBatch) -> Batch:
         pair = TAKEN[self.framework](raw)
         if raw.last_on_device:
@@ -480,7 +530,7 @@ class Loader:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return Batch(pair, raw, weakref.ref(self._stream))
+        return Batch(pair, raw)
 
 
 def _has(module: str) -> bool:

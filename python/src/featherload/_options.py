@@ -141,9 +141,25 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
         options["recipe_text"] = json.dumps(translate(recipe))
     if dtype is not None:
         options["dtype"] = dtype_name(dtype)
+        if options["dtype"] == "u8":
+            _check_levels(options.get("recipe_text"))
     elif options.get("recipe") in _FLOAT_PRESETS:
         options["dtype"] = "f32"
     return options
+
+
+def _check_levels(recipe: str | None) -> None:
+    """Levels cannot be normalised: transforms that say so would be dropped without a word. Of a
+    recipe by name the extension reports it.
+    """
+    ops = [] if recipe is None else json.loads(recipe).get("ops", [])
+    names = [name for op in ops for name in ([op] if isinstance(op, str) else op)]
+    if "normalize" in names:
+        raise ConfigError(
+            "dtype uint8 has no room for Normalize: leave Normalize out and do it on the device, "
+            "or give float32, float16 or bfloat16",
+            option="dtype",
+        )
 
 
 def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ._errors import ConfigError
-from ._transforms import Op, Recipe, cannot, pillow_grey
+from ._transforms import Op, Recipe, as_opened, cannot, pillow_grey
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CROP_PCT = 0.875
@@ -83,7 +83,7 @@ def create_transform(
         )
     if interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
         raise _cannot(f"interpolation={interpolation!r}")
-    ops: list[Op] = [{"decode": {"orientation": "stored", "alpha": "drop"}}]
+    ops: list[Op] = [as_opened()]
     if augments:
         ops.append(
             {

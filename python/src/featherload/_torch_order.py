@@ -44,13 +44,40 @@ def _check_length(sampler: Any, of: Any, samples: int) -> None:
         )
 
 
+def settings(sampler: Any) -> tuple[Any, ...]:
+    """What a sampler of torch's says, its epoch apart: a loader reads it once."""
+    names = ("num_replicas", "rank", "shuffle", "seed", "drop_last", "replacement", "_num_samples")
+    of = getattr(sampler, "dataset", getattr(sampler, "data_source", None))
+    length = None if of is None else len(of)
+    return (*(getattr(sampler, name, None) for name in names), length)
+
+
+def is_distributed(sampler: Any) -> bool:
+    from torch.utils.data import DistributedSampler
+
+    return isinstance(sampler, DistributedSampler) or _is_timms(sampler)
+
+
+def _is_timms(sampler: Any) -> bool:
+    """timm's for evaluation: what torch's gives with ``shuffle=False``."""
+    kind = type(sampler)
+    return (kind.__module__, kind.__name__) == (
+        "timm.data.distributed_sampler",
+        "OrderedDistributedSampler",
+    )
+
+
+def drops_last(sampler: Any) -> bool:
+    return bool(getattr(sampler, "drop_last", False))
+
+
 def take_distributed(
     sampler: Any, samples: int, batch_size: int, drop_last: bool, options: dict[str, Any]
 ) -> bool:
-    """What a ``DistributedSampler`` says; whether it shuffles."""
+    """What a ``DistributedSampler`` or timm's says; whether it shuffles."""
     from torch.utils.data import DistributedSampler
 
-    if type(sampler) is not DistributedSampler:
+    if type(sampler) is not DistributedSampler and not _is_timms(sampler):
         raise ConfigError(
             f"the sampler {type(sampler).__name__} is not served here: give torch's "
             "DistributedSampler itself",
@@ -58,13 +85,18 @@ def take_distributed(
         )
     _check_length(sampler, sampler.dataset, samples)
     ranks = sampler.num_replicas
-    if sampler.drop_last and samples % ranks:
+    drops, shuffles = drops_last(sampler), bool(getattr(sampler, "shuffle", False))
+    if drops and shuffles and samples % ranks:
         raise ConfigError(
-            f"DistributedSampler(drop_last=True) drops {samples % ranks} of {samples} samples "
-            f"over {ranks} ranks, which is not served here: leave its drop_last out, which repeats "
-            f"samples instead, or give a Subset of {samples - samples % ranks} samples",
+            f"DistributedSampler(drop_last=True, shuffle=True) drops {samples % ranks} of "
+            f"{samples} samples over {ranks} ranks, others in each epoch, which is not served "
+            "here: without its drop_last samples are repeated instead; or give a Subset of "
+            f"{samples - samples % ranks} samples",
             option="sampler",
         )
+    if drops:
+        # The last ones, in each epoch.
+        samples -= samples % ranks
     # Torch fills the ranks up before it drops; featherload drops what would be filled up.
     if drop_last and -(-samples // ranks) // batch_size != samples // ranks // batch_size:
         raise ConfigError(
@@ -82,9 +114,9 @@ def take_distributed(
             )
         options[name] = of_sampler
     # The same on all ranks, which torch's own seed and a generator need not be.
-    if options.get("seed") is None:
+    if options.get("seed") is None and hasattr(sampler, "seed"):
         options["seed"] = sampler.seed % (1 << 64)
-    return bool(sampler.shuffle)
+    return shuffles
 
 
 def take_seed(generator: Any, options: dict[str, Any]) -> None:

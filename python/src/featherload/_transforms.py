@@ -84,16 +84,22 @@ def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
     )
 
 
+def as_opened() -> Op:
+    """Pictures as ``torchvision.datasets.ImageFolder`` opens them: not turned by EXIF,
+    transparency dropped, JPEGs decoded at their full size.
+    """
+    return {"decode": {"orientation": "stored", "alpha": "drop", "mode": "full"}}
+
+
 def translate(transforms: Any) -> Recipe:
     """The recipe of a Compose, a list of transforms, or a weights' ``transforms()``.
 
-    Pictures are opened as ``torchvision.datasets.ImageFolder`` does: not turned by EXIF,
-    transparency dropped.
+    Pictures are opened as ``torchvision.datasets.ImageFolder`` does.
     """
     walk = Walk()
     given = list(transforms) if isinstance(transforms, (list, tuple)) else [transforms]
     ops = walk.all_of(given)
-    ops.insert(0, {"decode": {"orientation": "stored", "alpha": "drop"}})
+    ops.insert(0, as_opened())
     if walk.values == "levels":
         ops.append({"cast": {"dtype": "u8"}})
     ops.append({"layout": {"layout": "nchw"}})

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 import weakref
 from typing import Any
 
@@ -17,6 +19,8 @@ from ._errors import ConfigError
 from ._loader import Loader
 
 __all__ = ["DataLoader"]
+
+_log = logging.getLogger("featherload")
 
 
 class DataLoader(Loader):
@@ -29,9 +33,9 @@ class DataLoader(Loader):
     ``batch_size``, ``shuffle``, ``drop_last``
         As in torch: 1, False, False.
     ``sampler``
-        A ``SequentialSampler`` or ``RandomSampler`` over all samples, or a
-        ``DistributedSampler``: its rank, number of replicas, seed and shuffling are taken, and
-        once its ``set_epoch`` was called with another number than 0, each epoch is its own.
+        A ``SequentialSampler`` or ``RandomSampler`` over all samples, a ``DistributedSampler``, or
+        timm's ``OrderedDistributedSampler``: its rank, number of replicas, seed and shuffling are
+        taken. Once its ``set_epoch`` was called with another number than 0, each epoch is its own.
     ``generator``
         Its ``initial_seed()`` is the seed; else ``torch.initial_seed()`` is, which
         ``torch.manual_seed`` sets. On several ranks it is the ``DistributedSampler``'s.
@@ -41,17 +45,23 @@ class DataLoader(Loader):
         Most seconds that one picture may take (``row_limit``); 0: the default.
     ``collate_fn``
         ``torch.utils.data.default_collate``, which is what is done.
+    ``worker_init_fn``
+        Is not called, and a warning reports that: workers run no Python.
     ``pin_memory``, ``pin_memory_device``, ``multiprocessing_context``, ``prefetch_factor``, \
 ``persistent_workers``, ``in_order``
         How torch does its work, not what comes out: they change nothing. Workers live as long
         as the loader, ``depth`` says how many batches there is memory for, and batches always
-        come in order.
+        come in order. The log (``featherload``, level INFO) names those that were given.
 
     Where several processes train together it takes a ``DistributedSampler``, or ``rank`` and
     ``world_size``. Further keywords are those of ``featherload.Loader``; ``recipe`` takes
     the place of the folder's ``transform``.
 
-    ``loader.dataset`` is the data set that was given, ``loader.sampler`` the loader itself.
+    ``loader.dataset`` is the data set that was given, ``loader.sampler`` the
+    ``DistributedSampler`` that was given, or the samples of this rank. An epoch is refused whose
+    data set or sampler changed after the loader was made: the loader read them once.
+
+    JPEGs are decoded at their full size. ``decode="scaled"`` is faster, and changes levels.
 
     Raises ``ConfigError`` for what is not served here, such as another data set, a
     ``target_transform``, or a ``loader``, ``collate_fn`` or sampler of one's own.
@@ -59,6 +69,7 @@ class DataLoader(Loader):
 
     dataset: Any
     collate_fn: Any
+    generator: Any
 
     def __init__(
         self,
@@ -82,7 +93,7 @@ class DataLoader(Loader):
         in_order: bool = True,
         **options: Any,
     ) -> None:
-        from torch.utils.data import DistributedSampler, default_collate
+        from torch.utils.data import default_collate
 
         for name in ("src", *_options.SOURCE):
             if name in options:
@@ -91,9 +102,19 @@ class DataLoader(Loader):
                     "out, or give the files to featherload.Loader",
                     option=name,
                 )
-        for name, given in (("batch_sampler", batch_sampler), ("worker_init_fn", worker_init_fn)):
-            if given is not None:
-                raise ConfigError(f"{name} is not served here: leave it out", option=name)
+        if batch_sampler is not None:
+            raise ConfigError(
+                "batch_sampler is not served here: give batch_size, and the order as shuffle or "
+                "sampler",
+                option="batch_sampler",
+            )
+        if worker_init_fn is not None:
+            warnings.warn(
+                "worker_init_fn is not called: workers of featherload run no Python, and their "
+                "random numbers follow from the seed",
+                UserWarning,
+                stacklevel=2,
+            )
         if collate_fn is not None and collate_fn is not default_collate:
             raise ConfigError(
                 "collate_fn is not served here, but for torch's default_collate: leave it out, and "
@@ -105,17 +126,19 @@ class DataLoader(Loader):
             options["row_limit"] = timeout
         folder, samples = _image_folder.resolve(dataset)
         recipe = options.pop("recipe", None)
-        if recipe is None:
-            recipe = _image_folder.recipe(folder)
+        own = _image_folder.recipe(folder) if recipe is None else None
+        served = _image_folder.Served(dataset, samples, own)
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
         self._was_told = False
-        if isinstance(sampler, DistributedSampler):
+        if _torch_order.is_distributed(sampler):
             shuffle = _torch_order.take_distributed(
                 sampler, len(samples), batch_size, drop_last, options
             )
             self._follows = sampler
+            if _torch_order.drops_last(sampler):
+                samples = samples[: len(samples) - len(samples) % sampler.num_replicas]
         else:
             if sampler is not None:
                 shuffle = _torch_order.is_random(sampler, len(samples))
@@ -131,7 +154,7 @@ class DataLoader(Loader):
         weakref.finalize(self, os.close, file)
         super().__init__(
             None,
-            recipe,
+            own if recipe is None else recipe,
             list=f"/proc/self/fd/{file}",
             root=root,
             allow_outside=True,
@@ -147,18 +170,54 @@ class DataLoader(Loader):
         self._check_config(samples, batch_size, drop_last)
         self._divided = divided
         self._names = [_image_folder.name(of) for of in folder.classes]
+        self._served = served
+        self._sampler, self._settings = sampler, _torch_order.settings(sampler)
+        without_effect = {
+            "pin_memory": pin_memory,
+            "multiprocessing_context": multiprocessing_context,
+            "prefetch_factor": prefetch_factor,
+            "persistent_workers": persistent_workers,
+            "pin_memory_device": pin_memory_device,
+            "in_order": in_order,
+        }
+        said = [name for name, value in without_effect.items() if name != "in_order" and value]
+        said += [] if in_order else ["in_order"]
+        if said:
+            _log.info("%s: these say how torch works, and change nothing here", ", ".join(said))
         # What trainers and users ask of torch's.
-        self.dataset = dataset
-        self.collate_fn = default_collate
-        self.pin_memory = pin_memory
-        self.timeout = timeout
-        self.worker_init_fn = None
-        self.multiprocessing_context = multiprocessing_context
-        self.generator = generator
-        self.prefetch_factor = prefetch_factor
-        self.persistent_workers = persistent_workers
-        self.pin_memory_device = pin_memory_device
-        self.in_order = in_order
+        self.__dict__.update(
+            without_effect,
+            dataset=dataset,
+            collate_fn=default_collate,
+            timeout=timeout,
+            worker_init_fn=worker_init_fn,
+            generator=generator,
+        )
+        self._seed_of_generator = None if generator is None else generator.initial_seed()
+
+    @property
+    def sampler(self) -> Any:
+        """The ``DistributedSampler`` that was given; else the samples of this rank in the epoch
+        that comes next: ``len``, ``set_epoch`` and their numbers.
+        """
+        return super().sampler if self._follows is None else self._follows
+
+    def _check_unchanged(self) -> None:
+        """torch asks data set and sampler for each sample. They were read once."""
+        self._served.check()
+        if _torch_order.settings(self._sampler) != self._settings:
+            raise ConfigError(
+                f"the {type(self._sampler).__name__} changed after the loader was made, which "
+                "still has its former order: make a new loader (its set_epoch alone is followed)",
+                option="sampler",
+            )
+        of = self.generator
+        if of is not None and of.initial_seed() != self._seed_of_generator:
+            raise ConfigError(
+                "the generator was seeded again after the loader was made, which still has the "
+                "former seed: make a new loader, or use set_epoch for another order",
+                option="generator",
+            )
 
     def _asked(self) -> int | None:
         """The loader's own ``set_epoch``; else what the ``DistributedSampler`` was told, again and
@@ -167,8 +226,9 @@ class DataLoader(Loader):
         asked = super()._asked()
         if self._follows is None:
             return asked
-        self._was_told = self._was_told or self._follows.epoch != 0
-        return int(self._follows.epoch) if asked is None and self._was_told else asked
+        epoch = getattr(self._follows, "epoch", 0)
+        self._was_told = self._was_told or epoch != 0
+        return int(epoch) if asked is None and self._was_told else asked
 
     def _check_place(self) -> None:
         """accelerate and Lightning divide torch's loaders, and not this one: each process would

@@ -2,6 +2,7 @@
 //!
 //! In the consumer.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::unistd::getpid;
@@ -21,7 +22,7 @@ use crate::recipe::{RowExtent, SampleProgram};
 /// What the run is, apart from who makes the rows.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) index: Index,
+    pub(crate) index: Arc<Index>,
     pub(crate) scan: Option<ScanReport>,
     pub(crate) plan: Plan,
     pub(crate) program: SampleProgram,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// The order of an epoch's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Sampler {
     /// That of the index.

@@ -24,6 +24,7 @@ use crate::plan::tail::Tail;
 /// Output sizes that take turns: PaddleClas's MultiScaleSampler. The recipe's own
 /// output size is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MultiScale {
     /// Heights and widths. A batch of the first has
     /// [`PlanOptions::batch`](crate::plan::PlanOptions::batch) rows; one that

@@ -105,6 +105,8 @@ pub struct Facts {
     pub has_moves_left: bool,
     /// JPEG engines of the device that could help, and do not.
     pub engines: Option<u32>,
+    /// The rate with scaled decoding, in rates of this run, where it is higher.
+    pub scaled_gain: Option<f64>,
 }
 
 impl Shares {
@@ -304,6 +306,12 @@ impl Limit {
                 "--decode-on both: {engines} JPEG engines of the GPU decode beside the workers"
             ));
         }
+        if let (Self::Stage("decode"), Some(gain)) = (this, facts.scaled_gain) {
+            return Some(format!(
+                "--decode scaled: about {gain:.1} times the images/s; levels differ from those of \
+                 a full decode"
+            ));
+        }
         match this {
             Self::Engines => Some(
                 "--decode-on both with a smaller --engine-share (--calibrate finds the best)"
@@ -361,7 +369,7 @@ impl Processors {
     }
 
     /// So many more workers have a processor each.
-    fn room(&self, workers: usize) -> Option<usize> {
+    pub fn room(&self, workers: usize) -> Option<usize> {
         let idle = self.idle.filter(|idle| *idle >= IDLE)?.round() as usize;
         let left = self.usable.checked_sub(workers).filter(|_| workers > 0)?;
         (left > 0).then(|| idle.clamp(1, left))
@@ -566,7 +574,29 @@ mod tests {
         is_f32: false,
         has_moves_left: false,
         engines: None,
+        scaled_gain: None,
     };
+
+    #[test]
+    fn scaled_decoding_is_offered_with_its_gain() {
+        let facts = Facts {
+            scaled_gain: Some(1.43),
+            ..FACTS
+        };
+        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
+        let faster = |p: &Processors| decode.faster(&facts, &s, p).unwrap();
+        assert_eq!(
+            faster(&cores(1.9, 2)),
+            "--decode scaled: about 1.4 times the images/s; levels differ from those of a full \
+             decode"
+        );
+        // More workers change no pixel.
+        assert_eq!(faster(&cores(1.9, 8)), "--workers 8");
+        assert_eq!(
+            Limit::Stage("resize").faster(&facts, &s, &cores(1.9, 2)),
+            Limit::Stage("resize").faster(&FACTS, &s, &cores(1.9, 2))
+        );
+    }
 
     #[test]
     fn engines_are_advised_where_they_could_help_and_named_where_they_limit() {

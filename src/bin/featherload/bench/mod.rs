@@ -8,7 +8,7 @@
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;
 //! - `report`: the result, as plain data; `subject`: what ran; `limit`: what limits a run,
-//!   and what would be faster; `failures`: grouped and listed; `text`: how a report is
+//!   and what would be faster; `scaled_gain`: what scaled decoding would bring; `failures`: grouped and listed; `text`: how a report is
 //!   printed; `chart`: how it is drawn.
 
 mod against_ceiling;
@@ -23,6 +23,7 @@ mod pace;
 mod replay;
 mod report;
 mod run;
+mod scaled_gain;
 mod several;
 mod subject;
 mod text;

@@ -17,6 +17,7 @@ use super::device::{DeviceUse, DeviceWatch};
 use super::failures;
 use super::limit::{Facts, Limit, Processors, Shares, Workers};
 use super::report::{BenchReport, LimitedBy};
+use super::scaled_gain;
 use super::subject::Subject;
 use crate::digest::StreamDigest;
 use crate::run_length::too_short;
@@ -266,6 +267,21 @@ fn report(
         too_short((counts.batches, unit), running_s, longer)
     });
     let is_measured = too_short.is_none();
+    let decode = shares.stages.first().map_or(0.0, |stage| stage.1 / 100.0);
+    facts.scaled_gain = match limit {
+        // A file that fails ends a measurement of the bare decoder.
+        Limit::Stage("decode")
+            if is_measured
+                && facts.side.is_some()
+                && facts.engines.is_none()
+                && processors.room(workers).is_none()
+                && counts.failures.is_empty()
+                && interrupt::caught().is_none() =>
+        {
+            scaled_gain::measure(setup, loader, workers, decode)?
+        }
+        _ => None,
+    };
     let limited_by = LimitedBy {
         limit,
         text: match is_measured {
@@ -352,6 +368,7 @@ fn facts(
         is_f32: loader.state().profile.dtype == Dtype::F32.name(),
         has_moves_left: !outline.refused.is_empty(),
         engines: None,
+        scaled_gain: None,
     })
 }
 

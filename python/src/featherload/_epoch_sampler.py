@@ -1,0 +1,87 @@
+"""``loader.sampler`` and ``loader.batch_sampler``: what trainers ask of torch's.
+
+Samples of one rank in one epoch, as numbers. Never in here: who draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._loader import Loader
+
+# Numbers that one call of the extension gives.
+_CHUNK = 1 << 14
+
+
+class EpochSampler:
+    """The samples of this rank in the epoch that comes next.
+
+    Its length is that of torch's samplers: the samples of this rank in an epoch, with those that
+    fill it up to the other ranks. It does not depend on ``batch_size``.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return self._loader._rows
+
+    def __iter__(self) -> Iterator[int]:
+        """Numbers of the samples (``batch.ids``), in the order of the epoch. An iterator of the
+        loader that has begun is not disturbed.
+        """
+        stream, epoch = self._loader._stream, self._loader.epoch
+        for first in range(0, len(self), _CHUNK):
+            yield from stream.samples_of_rows(epoch, first, first + _CHUNK)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that comes next."""
+        return self._loader.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """As ``loader.set_epoch``."""
+        self._loader.set_epoch(epoch)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EpochSampler) and other._loader is self._loader
+
+    def __hash__(self) -> int:
+        return hash(id(self._loader))
+
+    def __repr__(self) -> str:
+        return f"<the sampler of {self._loader!r}: {len(self)} samples>"
+
+
+class EpochBatchSampler:
+    """The batches of this rank in the epoch that comes next, as numbers of samples."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    @property
+    def sampler(self) -> EpochSampler:
+        return EpochSampler(self._loader)
+
+    @property
+    def batch_size(self) -> int:
+        return self._loader.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        return self._loader.drop_last
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """As ``loader.set_epoch``."""
+        self._loader.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Numbers of the samples, batch by batch."""
+        stream, epoch = self._loader._stream, self._loader.epoch
+        for number in range(len(self)):
+            yield stream.samples_of_batch(epoch, number)

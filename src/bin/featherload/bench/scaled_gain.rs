@@ -1,0 +1,70 @@
+//! How much faster a run would be that decodes JPEGs at 1/2, 1/4 or 1/8 of their size.
+//!
+//! Measures the bare decoder on the files of the run: at full size, then scaled.
+
+use std::time::Duration;
+
+use featherload::measure::ceiling::CeilingPart;
+use featherload::{DecodeMode, Loader, Result};
+
+use crate::ceiling::Ceiling;
+use crate::setup::Setup;
+
+const WINDOW: Duration = Duration::from_millis(250);
+
+/// Below this gain nothing is offered.
+const LEAST: f64 = 1.05;
+
+/// The rate of the run with `--decode scaled`, in rates of this run. `decode` is the share of
+/// decoding in the workers' time. None where the run scales already, or would gain too little.
+///
+/// # Errors
+/// A file that does not decode.
+pub fn measure(
+    setup: &Setup<'_>,
+    loader: &Loader,
+    workers: usize,
+    decode: f64,
+) -> Result<Option<f64>> {
+    let plan = loader.plan().options();
+    if loader.state().profile.decode != DecodeMode::Full.name() || plan.multi_scale.is_some() {
+        return Ok(None);
+    }
+    let recipe = setup.recipe()?;
+    let rate = |mode| {
+        let recipe = recipe.clone().with_decode(mode);
+        let part = CeilingPart::Crop;
+        let started = Ceiling::start(workers.max(1) as u64, part, loader.index(), &recipe, plan)?;
+        let Some(mut bare) = started else {
+            return Ok(None);
+        };
+        // The first window warms up.
+        match bare.window(WINDOW / 2)? {
+            Some(_) => bare.window(WINDOW),
+            None => Ok(None),
+        }
+    };
+    let (Some(full), Some(scaled)) = (rate(DecodeMode::Full)?, rate(DecodeMode::Scaled)?) else {
+        return Ok(None);
+    };
+    let gain = of_run(decode, scaled / full);
+    Ok((gain >= LEAST).then_some(gain))
+}
+
+/// Of a run that spends this share of its time on decoding, where decoding alone becomes
+/// `ratio` times as fast.
+fn of_run(decode: f64, ratio: f64) -> f64 {
+    1.0 / (1.0 - decode + decode / ratio.max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_time_of_decoding_shrinks() {
+        assert!((of_run(0.8, 2.0) - 1.0 / 0.6).abs() < 1e-12);
+        assert!((of_run(0.8, 1.0) - 1.0).abs() < 1e-12);
+        assert!((of_run(0.0, 5.0) - 1.0).abs() < 1e-12);
+    }
+}
