@@ -110,11 +110,14 @@ pub struct SceneOptions {
     /// None = listed where the files list it; else every 8th evaluates (COLMAP), or
     /// a tenth (the others).
     pub split: Option<SplitBy>,
-    /// Whether masks and depths are looked for by name where the files name none.
+    /// Whether masks are looked for by name where the files name none. Default true.
     pub find_masks: bool,
+    /// Whether depths that are found by name are read, where the files name none. Default
+    /// false.
     pub find_depths: bool,
-    /// What a level of an integer depth image means, in units of the file's world. None =
-    /// `integer_depth_scale` where there is one, else 0.001.
+    /// What 1 in a depth's file means, in units of the file's world: of integers and of floats,
+    /// as nerfstudio's `depth_unit_scale_factor`. None = `integer_depth_scale` where there is
+    /// one, else 0.001.
     pub depth_unit: Option<f64>,
     /// Refuse a scene of which an image is missing or cannot be read.
     pub strict: bool,
@@ -135,7 +138,7 @@ impl Default for SceneOptions {
             scale_factor: 1.0,
             split: None,
             find_masks: true,
-            find_depths: true,
+            find_depths: false,
             depth_unit: None,
             strict: false,
             max_json_bytes: 256 << 20,
