@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::camera::{Camera, Lens};
 use crate::data::scenes::found::Found;
 use crate::data::scenes::images::{self, Files};
-use crate::data::scenes::options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
+use crate::data::scenes::options::{
+    Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy,
+};
 use crate::data::scenes::scene::{Frame, Placement, RollingShutter, Scene};
 use crate::data::scenes::unread::{NAMED, Unread, UnreadImage};
 use crate::data::scenes::{colmap, place, split, transforms};
@@ -187,7 +189,7 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
             "transforms.json is read. There is a COLMAP model too (format: colmap reads it)".into(),
         );
     }
-    sort(&mut found);
+    sort(&mut found, options.image_order);
     let split_by = mark(&mut found, options)?;
     let to_scene = placement(&mut found, options)?;
     let (files, factor) = images::find(&found, options)?;
@@ -208,11 +210,19 @@ fn check(options: &SceneOptions) -> Result<()> {
     Ok(())
 }
 
-/// By file, as nerfstudio's parsers; Blender's and instant-ngp's keep their order.
-fn sort(found: &mut Found) {
-    match found.format {
-        SceneFormat::Blender | SceneFormat::InstantNgp => {}
-        SceneFormat::Colmap => found.frames.sort_by(|a, b| a.name.cmp(&b.name)),
+/// As [`ImageOrder`] has it.
+fn sort(found: &mut Found, order: Option<ImageOrder>) {
+    let is_colmap = found.format == SceneFormat::Colmap;
+    let order = order.unwrap_or(match is_colmap {
+        true => ImageOrder::Name,
+        false => ImageOrder::Nerfstudio,
+    });
+    match (order, found.format) {
+        (ImageOrder::Nerfstudio, SceneFormat::Blender | SceneFormat::InstantNgp) => {}
+        (ImageOrder::Nerfstudio, SceneFormat::Colmap) => {
+            found.frames.sort_by_key(|frame| frame.number);
+        }
+        (ImageOrder::Name, SceneFormat::Colmap) => found.frames.sort_by(|a, b| a.name.cmp(&b.name)),
         _ => found.frames.sort_by_cached_key(|frame| frame.original()),
     }
 }

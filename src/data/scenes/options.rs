@@ -87,6 +87,29 @@ pub enum SplitBy {
     All,
 }
 
+/// In which order images follow each other. It decides how they are split, and their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageOrder {
+    /// By the names of the files.
+    Name,
+    /// As nerfstudio's parser of the format: COLMAP's images by their numbers in the model,
+    /// frames of Blender and instant-ngp as the file has them, others by name.
+    Nerfstudio,
+}
+
+impl ImageOrder {
+    pub const ALL: [Self; 2] = [Self::Name, Self::Nerfstudio];
+
+    /// The name that options take.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Nerfstudio => "nerfstudio",
+        }
+    }
+}
+
 /// How a scene is read. The default of each field is what nerfstudio's parser of the
 /// format does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +121,8 @@ pub struct SceneOptions {
     /// Which folder of images: 1 = the originals, n = `images_n`. None = as nerfstudio:
     /// halves while the larger side is over 1600 pixels and a folder has the image.
     pub downscale_folder: Option<u32>,
+    /// None = `nerfstudio`; for COLMAP `name`, as gsplat.
+    pub image_order: Option<ImageOrder>,
     /// None = `up`; for Blender and instant-ngp `none`.
     pub orientation: Option<Orientation>,
     /// None = `poses`; for Blender and instant-ngp `none`.
@@ -132,6 +157,7 @@ impl Default for SceneOptions {
         Self {
             format: None,
             downscale_folder: None,
+            image_order: None,
             orientation: None,
             center: None,
             auto_scale: None,

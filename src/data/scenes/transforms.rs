@@ -337,6 +337,7 @@ impl<'a> Reader<'a> {
         Ok(FoundFrame {
             name,
             at: at.to_owned(),
+            number: 0,
             folder,
             path,
             mask: mask.map(|path| masks.join(plain(path))),
