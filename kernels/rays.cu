@@ -46,8 +46,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
     color[2] = __fdiv_rn((float)at[2], 255.0f);
     if (l.channels == 4) color[3] = __fdiv_rn((float)at[3], 255.0f);
     if (l.has & HAS_DEPTHS) {
-        const u16 *depths = (const u16 *)(frame.pixels + frame.depths);
-        const u16 level = frame.depths ? depths[in_front] : 0;
+        const float *depths = (const float *)(frame.pixels + frame.depths);
+        const float level = frame.depths ? depths[in_front] : 0.0f;
         *array<float>(l, DEPTHS, ray, 1) = (float)(level * l.depth_scale);
     }
 
@@ -62,7 +62,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
     const Bundle b = bundle(camera, x, y);
     // All of these are zero where the lens does not say.
     *array<u8>(l, VALID, ray, 1) = b.valid;
-    *array<float>(l, NORMS, ray, 1) = (float)b.norm;
     *array<float>(l, AREAS, ray, 1) = (float)b.area;
 
     Pose pose;
@@ -73,7 +72,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) rays(const Launch l) {
         const double moment = shutter.timing[3] == 0.0 ? 0.0 : moment_of(l, ray);
         pose_at(shutter, x / camera.width, y / camera.height, moment, pose);
     }
-    put(array<float>(l, DIRECTIONS, ray, 3), pose.rotated(b.direction));
+    double length;
+    put(array<float>(l, DIRECTIONS, ray, 3), pose.direction(b.direction, length));
+    *array<float>(l, NORMS, ray, 1) = (float)(b.norm * length);
     Vector origin = {0.0, 0.0, 0.0};
     if (b.valid) {
         origin = pose.centre();

@@ -21,7 +21,7 @@ struct View {
     double depth_scale;  // what a level of a depth is in the scene's units
     const u8 *pixels;    // of the device, or of the host's memory, mapped
     const u64 *mask;     // rows of whole words; none without one
-    u64 depths;          // so far behind the pixels, as u16; 0 for none
+    u64 depths;          // so far behind the pixels, as float; 0 for none
     u8 *out;
     u64 at[3];           // where the arrays lie behind `out`, as ViewField orders them
     u32 width, height;   // of what is shown
@@ -143,8 +143,8 @@ extern "C" __global__ void __launch_bounds__(256) views(const View v) {
     }
     if (v.mask) v.out[v.at[1] + here] = straight ? all_hold(v, at) : holds(v, col, row);
     if (v.depths) {
-        const u16 *depths = (const u16 *)(v.pixels + v.depths);
-        u16 level = 0;
+        const float *depths = (const float *)(v.pixels + v.depths);
+        float level = 0.0f;
         if (straight && at.somewhere) {
             const u32 x = held((at.x + ONE / 2) >> FRACTION, v.source_width);
             const u32 y = held((at.y + ONE / 2) >> FRACTION, v.source_height);

@@ -1,11 +1,26 @@
 // Where the camera is: src/data/scenes/shutter.rs, and src/jobs/rays/trace.rs.
 
+// By less than this the square of a length is 1.
+#define EXACT 1e-6
+
 struct Pose {
     double m[12];  // 3 rows of 4
 
     __device__ __forceinline__ Vector rotated(Vector d) const {
         return {m[0] * d.x + m[1] * d.y + m[2] * d.z, m[4] * d.x + m[5] * d.y + m[6] * d.z,
                 m[8] * d.x + m[9] * d.y + m[10] * d.z};
+    }
+
+    // A rotated direction of length 1, though a pose may stretch it; its length before.
+    __device__ __forceinline__ Vector direction(Vector d, double &length) const {
+        Vector to = rotated(d);
+        const double square = to.x * to.x + to.y * to.y + to.z * to.z;
+        length = 1.0;
+        if (fabs(square - 1.0) > EXACT && square > 0.0) {
+            length = sqrt(square);
+            to = {to.x / length, to.y / length, to.z / length};
+        }
+        return to;
     }
 
     __device__ __forceinline__ Vector centre() const { return {m[3], m[7], m[11]}; }

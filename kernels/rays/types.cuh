@@ -36,7 +36,7 @@ struct Frame {
     double pose[12];    // camera to world, 3 rows of 4
     const u8 *pixels;   // of the device, or of the host's memory, mapped
     u64 mask;           // its first word
-    u64 depths;         // so far behind the pixels, as u16; 0 for none
+    u64 depths;         // so far behind the pixels, as float; 0 for none
     u32 camera;
     float time;
     u32 width;

@@ -14,11 +14,12 @@ use crate::stream::json;
 use crate::tensor::Tensor;
 use crate::wait::in_thread;
 
-/// Name, image, mask, depth; whether mask and depth are of the original images; camera,
+/// Name, image, mask, depth; whether mask and depth are of the original images, and whether
+/// the mask is inverted; camera,
 /// time, split, radius of a fisheye crop; timing of a rolling shutter.
 type FrameParts = (
     (String, PathBuf, Option<PathBuf>, Option<PathBuf>),
-    (bool, bool),
+    (bool, bool, bool),
     (u32, Option<f64>, &'static str, Option<f64>),
     Option<[f64; 4]>,
 );
@@ -75,7 +76,11 @@ impl RawScene {
                     frame.mask.clone(),
                     frame.depth.clone(),
                 ),
-                (frame.mask_is_full_size, frame.depth_is_full_size),
+                (
+                    frame.mask_is_full_size,
+                    frame.depth_is_full_size,
+                    frame.mask_is_inverted,
+                ),
                 (
                     frame.camera,
                     frame.time,

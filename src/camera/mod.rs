@@ -13,6 +13,7 @@
 //! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
 //! - `lens`: the formulas, a file a family; `limits`: how far a lens can be inverted;
 //! - `optics`: one point at a time; `unprojector`: many; `lanes`: the loops of that;
+//! - `shape`: whether two sizes have one shape;
 //! - `footprint`: how much of the world a pixel sees;
 //! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.
 
@@ -23,6 +24,7 @@ mod lens;
 mod limits;
 mod model;
 mod optics;
+mod shape;
 mod undistorted;
 mod unprojector;
 
@@ -34,5 +36,6 @@ pub use footprint::Footprint;
 pub use limits::Limits;
 pub use model::{Camera, Lens, Ray};
 pub use optics::Optics;
+pub(crate) use shape::same_shape;
 pub use undistorted::Undistorted;
 pub use unprojector::{Bundle, Directions, Unprojector};

@@ -83,7 +83,7 @@ impl ViewParts {
             within(word, words, mask_words) && within(arrays[1], shown, bytes)
         });
         let deep = depths == 0
-            || (within(depths, 2 * there, self.stored) && within(arrays[2], 4 * shown, bytes));
+            || (within(depths, 4 * there, self.stored) && within(arrays[2], 4 * shown, bytes));
         straight
             && masked
             && deep

@@ -339,7 +339,10 @@ impl SceneIngredients {
             _ => {
                 let reader = match masks.shape {
                     Some(_) => process(
-                        masks.worker_bytes + masks.files.decode_bytes + masks.files.input_bytes,
+                        masks.worker_bytes
+                            + masks.files.decode_bytes
+                            + masks.files.pixel_bytes
+                            + masks.files.input_bytes,
                     ),
                     None => 0,
                 };

@@ -2,6 +2,8 @@
 //!
 //! In the consumer. Reads the header of every image, depth and mask; reads no pixel.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
@@ -13,8 +15,8 @@ use crate::forecast::memory::{LargestSample, Worst};
 use crate::jobs::masks::spec::MasksSpec;
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::scene::program::{self, Made};
-use crate::picture::header::{Decoding, PictureHeader};
-use crate::picture::{Background, Limits, Transparency, Upright};
+use crate::picture::header::PictureHeader;
+use crate::picture::{Background, Limits, Transparency, Upright, depth};
 use crate::recipe::SampleProgram;
 use crate::recipe::steps::LargestStep;
 
@@ -37,6 +39,8 @@ pub(crate) struct ImageFiles {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MaskFiles {
     pub(crate) decode_bytes: u64,
+    /// Pixels of a file.
+    pub(crate) pixel_bytes: u64,
     pub(crate) input_bytes: u64,
 }
 
@@ -59,7 +63,6 @@ impl Programs {
 struct Found {
     colors: Worst,
     alpha: Worst,
-    depth_bytes: u64,
     input_bytes: u64,
     steps: Vec<LargestStep>,
 }
@@ -87,10 +90,6 @@ impl ImageFiles {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             let found = &mut *found;
             found.input_bytes = found.input_bytes.max(file_bytes);
-            if id >= images {
-                found.depth_bytes = found.depth_bytes.max(depth_bytes(header, limits));
-                return;
-            }
             let image = id as usize;
             let (Some(camera), Some(frame)) = (frames.camera(image), frames.frames.get(image))
             else {
@@ -107,9 +106,11 @@ impl ImageFiles {
                 found.alpha.add(file, (with, row), limits, steps);
             }
         };
-        survey::each_header(index, limits, Upright::Stored, &add, &|_| {
-            ControlFlow::Continue(())
-        })?;
+        let go_on = |_| ControlFlow::Continue(());
+        // Depths have headers of their own.
+        let is_image = |id: u64| id < images;
+        survey::each_header_of(index, limits, Upright::Stored, &add, &go_on, &is_image)?;
+        let (depth_bytes, depth_input) = depth_bytes(index, images, limits);
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (colors, alpha) = (found.colors.scratch_bytes(), found.alpha.scratch_bytes());
         let stored = (0..frames.frames.len()).filter_map(|image| frames.camera(image));
@@ -121,8 +122,8 @@ impl ImageFiles {
                 true => 6 * pixels.max().unwrap_or(0),
                 false => 0,
             },
-            depth_bytes: found.depth_bytes,
-            input_bytes: found.input_bytes,
+            depth_bytes,
+            input_bytes: found.input_bytes.max(depth_input),
             largest: found.colors.sample(index),
         })
     }
@@ -131,24 +132,42 @@ impl ImageFiles {
 impl MaskFiles {
     /// Reads all headers.
     pub(crate) fn of(index: &Index, spec: &MasksSpec) -> Result<Self> {
-        let (worst, _) = Worst::of(index, &program::of_mask()?, &spec.limits, &[])?;
+        let program = program::of_mask()?;
+        let found = Mutex::new((Worst::default(), 0, Vec::new()));
+        let add = |id: u64, header: &PictureHeader, file_bytes: u64| {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let (worst, most, steps) = &mut *found;
+            worst.add(
+                (id, header, file_bytes),
+                (&program, None),
+                &spec.limits,
+                steps,
+            );
+            *most = (*most).max(u64::from(header.stored.0) * u64::from(header.stored.1));
+        };
+        survey::each_header(index, &spec.limits, Upright::Stored, &add, &|_| {
+            ControlFlow::Continue(())
+        })?;
+        let (worst, most, _) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Self {
             decode_bytes: worst.scratch_bytes(),
+            // Three bytes, and four of a level of 16 bits with its two bytes.
+            pixel_bytes: (3 + 4 + 2) * most,
             input_bytes: worst.input_bytes,
         })
     }
 }
 
-/// Two bytes a pixel, and what reading rows takes; nothing of one that is refused.
-fn depth_bytes(header: &PictureHeader, limits: &Limits) -> u64 {
-    let (width, height) = header.stored;
-    let levels = 2 * u64::from(width) * u64::from(height);
-    let rows = match header.decoding {
-        Decoding::Rows { scratch } => scratch,
-        Decoding::Jpeg { .. } | Decoding::Raw => 0,
-    };
-    match levels <= limits.max_scratch {
-        true => levels.saturating_add(rows),
-        false => 0,
+/// What reading the depths of a scene takes: the most of any.
+fn depth_bytes(index: &Index, images: u64, limits: &Limits) -> (u64, u64) {
+    let mut most = (0, 0);
+    for id in images..index.len() {
+        let Ok(file) = File::open(index.path(id)) else {
+            continue;
+        };
+        let len = file.metadata().map_or(0, |found| found.len());
+        let needed = depth::needed_bytes(&mut BufReader::new(file), limits);
+        most = (most.0.max(needed), most.1.max(len));
     }
+    most
 }

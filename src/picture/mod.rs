@@ -18,14 +18,13 @@
 //! - `raster`: every other format, as rows; `png` row by row;
 //!   `webp`, `openexr`, `ico`: what their decoders do not tell safely;
 //! - `npy`: raw pixels, whose headers are read and written;
-//! - `depth`: depth images, as numbers of 16 bits;
+//! - `depth`: depth images, as numbers;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
 //! - `facts`: what a header says; `header`: the header of any format, for surveys;
 //! - `buffer`: memory that is kept; `fault`: files that cannot be read.
 
 mod background;
 mod buffer;
-#[cfg(feature = "codecs")]
 pub(crate) mod depth;
 mod facts;
 mod fault;

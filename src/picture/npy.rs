@@ -51,30 +51,8 @@ impl Header {
     /// What is no header, an array that is no picture, and a file that is too
     /// short for its shape.
     pub(crate) fn read(head: &[u8], len: u64) -> Result<Self, SampleFault> {
-        let cut = || fault(FaultKind::Truncated, "ends within its header");
-        let rest = head
-            .strip_prefix(MAGIC)
-            .ok_or_else(|| fault(FaultKind::Corrupt, "does not begin like a NumPy file"))?;
-        let (length, text_at, rest) = match *rest {
-            [1, 0, a, b, ref rest @ ..] => (u64::from(u16::from_le_bytes([a, b])), 10, rest),
-            [2 | 3, 0, a, b, c, d, ref rest @ ..] => {
-                (u64::from(u32::from_le_bytes([a, b, c, d])), 12, rest)
-            }
-            [1..=3, 0, ..] | [] | [_] => return Err(cut()),
-            [major, minor, ..] => {
-                let what = format!("of version {major}.{minor}: 1.0, 2.0 and 3.0 are read");
-                return Err(fault(FaultKind::Unsupported, what));
-            }
-        };
-        if length > MOST_TEXT {
-            let what = format!("has a header of {length} bytes, over {MOST_TEXT}");
-            return Err(fault(FaultKind::Corrupt, what));
-        }
-        let text = rest.get(..length as usize).ok_or_else(cut)?;
-        let array = Text(text)
-            .array()
-            .ok_or_else(|| fault(FaultKind::Corrupt, "has a header that cannot be read"))?;
-        let header = array.picture(text_at + length)?;
+        let (array, data_at) = array(head)?;
+        let header = array.picture(data_at)?;
         let end = header.data_at + header.data_bytes();
         if len < end {
             let what = format!(
@@ -96,6 +74,95 @@ impl Header {
     /// when the header was read.
     pub(super) fn data(&self) -> Range<usize> {
         self.data_at as usize..(self.data_at + self.data_bytes()) as usize
+    }
+}
+
+/// What the dictionary of a file says, and where its data begin.
+fn array(head: &[u8]) -> Result<(Array<'_>, u64), SampleFault> {
+    let cut = || fault(FaultKind::Truncated, "ends within its header");
+    let rest = head
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| fault(FaultKind::Corrupt, "does not begin like a NumPy file"))?;
+    let (length, text_at, rest) = match *rest {
+        [1, 0, a, b, ref rest @ ..] => (u64::from(u16::from_le_bytes([a, b])), 10, rest),
+        [2 | 3, 0, a, b, c, d, ref rest @ ..] => {
+            (u64::from(u32::from_le_bytes([a, b, c, d])), 12, rest)
+        }
+        [1..=3, 0, ..] | [] | [_] => return Err(cut()),
+        [major, minor, ..] => {
+            let what = format!("of version {major}.{minor}: 1.0, 2.0 and 3.0 are read");
+            return Err(fault(FaultKind::Unsupported, what));
+        }
+    };
+    if length > MOST_TEXT {
+        let what = format!("has a header of {length} bytes, over {MOST_TEXT}");
+        return Err(fault(FaultKind::Corrupt, what));
+    }
+    let text = rest.get(..length as usize).ok_or_else(cut)?;
+    let array = Text(text)
+        .array()
+        .ok_or_else(|| fault(FaultKind::Corrupt, "has a header that cannot be read"))?;
+    Ok((array, text_at + length))
+}
+
+/// An array of numbers that is a depth for each pixel: (H, W) or (H, W, 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// NumPy's letter: `f`, `u`, `i`, `b`.
+    pub(super) kind: u8,
+    /// Of a number.
+    pub(super) bytes: u32,
+    pub(super) is_big_endian: bool,
+    /// Columns follow each other, and not rows.
+    pub(super) fortran_order: bool,
+    /// Width and height.
+    pub(super) size: (u32, u32),
+    pub(super) data_at: u64,
+}
+
+impl Numbers {
+    /// Reads a header from the first bytes of a file: at least [`HEAD`] of them, or all.
+    pub(super) fn read(head: &[u8]) -> Result<Self, SampleFault> {
+        let (array, data_at) = array(head)?;
+        let refused = || {
+            let what = format!(
+                "dtype {} and shape {} is not a depth image: use numbers of shape (H, W) or (H, W, 1)",
+                shown(array.dtype),
+                shown(array.shape)
+            );
+            fault(FaultKind::Unsupported, what)
+        };
+        let (width, height) = match (array.sides, array.first) {
+            (2, [height, width, _]) | (3, [height, width, 1]) => (width, height),
+            _ => return Err(refused()),
+        };
+        if height == 0 || width == 0 || height.max(width) > LONGEST {
+            return Err(refused());
+        }
+        let name = array
+            .dtype
+            .get(1..array.dtype.len() - 1)
+            .unwrap_or_default();
+        let (is_big_endian, name) = match name {
+            [b'>', rest @ ..] => (true, rest),
+            [b'<' | b'|' | b'=', rest @ ..] => (false, rest),
+            _ => (false, name),
+        };
+        let (kind, bytes) = match *name {
+            [
+                kind @ (b'f' | b'u' | b'i' | b'b'),
+                bytes @ (b'1' | b'2' | b'4' | b'8'),
+            ] => (kind, u32::from(bytes - b'0')),
+            _ => return Err(refused()),
+        };
+        Ok(Self {
+            kind,
+            bytes,
+            is_big_endian,
+            fortran_order: array.fortran_order,
+            size: (width as u32, height as u32),
+            data_at,
+        })
     }
 }
 

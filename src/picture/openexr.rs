@@ -23,9 +23,14 @@ const LONGEST_NAME: usize = 255;
 /// The flag of a file of several parts, in its version.
 const PARTS: u32 = 1 << 12;
 
+/// Width and height of the first layer, and the bytes of a pixel of the one that has the most.
+///
 /// # Errors
 /// A header that cannot be read or has too many attributes, or a layer over the limits.
-pub(super) fn check_layers(file: &mut Reader<'_>, limits: &Limits) -> Result<(), SampleFault> {
+pub(super) fn check_layers(
+    file: &mut Reader<'_>,
+    limits: &Limits,
+) -> Result<((u32, u32), u64), SampleFault> {
     if count_attributes(file).is_ok_and(|count| count > MOST_ATTRIBUTES) {
         let what = format!("OpenEXR of over {MOST_ATTRIBUTES} attributes: write it without them");
         return Err(SampleFault::new(FaultKind::TooLarge, what));
@@ -40,16 +45,20 @@ pub(super) fn check_layers(file: &mut Reader<'_>, limits: &Limits) -> Result<(),
         };
         SampleFault::new(kind, format!("OpenEXR: {e}"))
     })?;
+    let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let mut first = None;
+    let mut most = 0;
     for header in &meta.headers {
-        let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let size = &header.layer_size;
         let size = (side(size.width()), side(size.height()));
         limits.check_pixels("OpenEXR data window", size)?;
         let pixels = u64::from(size.0) * u64::from(size.1);
         let layer = pixels.saturating_mul(header.channels.bytes_per_pixel as u64);
         limits.check_scratch("OpenEXR layer", layer)?;
+        first.get_or_insert(size);
+        most = most.max(header.channels.bytes_per_pixel as u64);
     }
-    Ok(())
+    Ok((first.unwrap_or_default(), most))
 }
 
 /// As many as there are up to one that is none, which is the decoder's to tell; no more than

@@ -176,7 +176,9 @@ fn read_frame_header<'a>(
     limits: &Limits,
 ) -> Result<Opened<'a>, SampleFault> {
     match format {
-        Format::OpenExr => openexr::check_layers(&mut file, limits)?,
+        Format::OpenExr => {
+            openexr::check_layers(&mut file, limits)?;
+        }
         Format::Ico => ico::check_profile(&mut file)?,
         _ => {}
     }

@@ -156,16 +156,16 @@ fn rays_have_the_depths_of_their_pixels() {
 
 #[test]
 fn depths_that_cannot_be_used_are_named_with_what_to_do() {
-    let wrong_size = ImageBuffer::from_pixel(WIDTH - 1, HEIGHT, Luma([7u16]));
+    let wrong_size = ImageBuffer::from_pixel(HEIGHT, WIDTH, Luma([7u16]));
     let in_color = RgbImage::from_pixel(WIDTH, HEIGHT, Rgb([1, 2, 3]));
     type Spoil<'a> = Box<dyn Fn(&Written) + 'a>;
     let spoils: [(&str, Spoil<'_>); 4] = [
         (
-            "image's size",
+            "another shape",
             Box::new(|s| wrong_size.save(s.depth(2)).unwrap()),
         ),
         (
-            "one channel with 16 bits",
+            "in colours",
             Box::new(|s| in_color.save(s.depth(2)).unwrap()),
         ),
         (

@@ -2,13 +2,16 @@
 //! and what happens when something dies.
 //!
 //! - `depths`: depths of pixels, and transparency, in views and rays;
+//! - `depth_files`: which depths are read; `masks`: what they leave out;
 //! - `shown`: what views hold; `same`: by any number of workers, through deaths;
 //! - `straight`: straightened images; `device`: made by a device.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod depth_files;
 mod depths;
 mod device;
+mod masks;
 mod same;
 mod shown;
 mod straight;

@@ -22,7 +22,7 @@ __version__: str
 
 _FrameParts: TypeAlias = tuple[
     tuple[str, Path, Path | None, Path | None],
-    tuple[bool, bool],
+    tuple[bool, bool, bool],
     tuple[int, float | None, Literal["train", "eval", "test"], float | None],
     list[float] | None,
 ]

@@ -49,8 +49,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
     ``masks``
         Whether pixels that a mask leaves out are never drawn. Default True.
     ``depths``
-        Whether batches have ``depths``, where the scene has any: PNG of one channel, 16 bits.
-        Default True.
+        Whether batches have ``depths``. True: those that the scene's file names, and others that
+        have the name of their image, in ``depths`` or ``depth``. False: none. Default: those that
+        the file names. PNG, TIFF, OpenEXR and ``.npy``, of any size.
     ``alpha``
         Whether colours keep their alpha as a fourth number (1 where a file has none), instead of
         being composited on ``background``. Default False.
@@ -99,7 +100,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         batches come as copies.
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.
-    ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
+    ``format``, ``image_order``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
     ``downscale_folder``, ``split_by``, ``find_masks``, ``find_depths``, ``depth_unit``,
     ``strict``, ``max_json_bytes``
         How a path is read, as ``featherload.Scene`` has them.
@@ -124,7 +125,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         joining: int = 4,
         downscale: int = 1,
         masks: bool = True,
-        depths: bool = True,
+        depths: bool | None = None,
         alpha: bool = False,
         background: str | None = None,
         most_rays: int | None = None,
@@ -141,6 +142,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
         format: str | None = None,
+        image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,
         auto_scale: bool | None = None,

@@ -85,6 +85,9 @@ class Frame:
     """The mask is of the original image, where a smaller one is read."""
     depth_is_full_size: bool = False
     """The depth is of the original image, where a smaller one is read."""
+    mask_is_inverted: bool = False
+    """Pixels of the mask that are not zero are left out, as in instant-ngp's
+    ``dynamic_mask_*``. In other masks they count."""
     fisheye_crop_radius: float | None = None
     """Only pixels this near to the middle count; in pixels of the image."""
     rolling_shutter: RollingShutter | None = None
@@ -124,6 +127,10 @@ class Scene:
     ``format``
         ``"nerfstudio"``, ``"instant-ngp"``, ``"blender"``, ``"scannet-pp"``, ``"colmap"``.
         Default: what the files show.
+    ``image_order``
+        The order of the images, which decides how they are split: ``"name"``, or
+        ``"nerfstudio"``, as its parser of the format has it (COLMAP's images by their numbers).
+        Default: ``"nerfstudio"``; for COLMAP ``"name"``, as gsplat.
     ``orientation``, ``center``
         How the world is turned and where its origin lies, as nerfstudio's parsers do:
         ``"up"``, ``"vertical"``, ``"pca"``, ``"none"``; ``"poses"``, ``"focus"``, ``"none"``.
@@ -138,11 +145,13 @@ class Scene:
         Which frames train: a fraction (0.9), every n-th evaluates (a whole number),
         ``"filename"``, ``"listed"``, ``"all"``. Default: as the files list it, else every 8th of
         COLMAP and a tenth of the others evaluate.
-    ``find_masks``, ``find_depths``
-        Whether masks and depths are looked for by name where the files name none. Default True.
+    ``find_masks``
+        Whether masks are looked for by name where the files name none. Default True.
+    ``find_depths``
+        Whether depths that are found by name are read, where the files name none. Default False.
     ``depth_unit``
-        What a level of an integer depth image means, in units of the file's world. Default: as
-        the file says, else 0.001.
+        What 1 in a depth's file means, in units of the file's world: of integers and of floats,
+        as nerfstudio's ``depth_unit_scale_factor``. Default: as the file says, else 0.001.
     ``strict``
         Refuse a scene of which an image is missing or cannot be read. Default: such frames are
         left out, and named in ``report``.
@@ -159,6 +168,7 @@ class Scene:
         path: _Path,
         *,
         format: str | None = None,
+        image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,
         auto_scale: bool | None = None,
@@ -201,7 +211,7 @@ class Scene:
         """All images, in the order of the scene."""
         ends = np.asarray(self._raw.end_poses())
         frames = []
-        for number, (files, full_size, about, timing) in enumerate(self._raw.frames()):
+        for number, (files, marks, about, timing) in enumerate(self._raw.frames()):
             name, image, mask, depth = files
             camera, time, split, crop = about
             shutter = None if timing is None else RollingShutter(_four(timing), ends[number])
@@ -215,8 +225,9 @@ class Scene:
                     split=split,
                     time=time,
                     pose=self.poses[number],
-                    mask_is_full_size=full_size[0],
-                    depth_is_full_size=full_size[1],
+                    mask_is_full_size=marks[0],
+                    depth_is_full_size=marks[1],
+                    mask_is_inverted=marks[2],
                     fisheye_crop_radius=crop,
                     rolling_shutter=shutter,
                 )

@@ -62,7 +62,9 @@ class Views(SceneRun[ViewStream], Iterator[View]):
     ``masks``
         Whether views have the masks of their images. Default True.
     ``depths``
-        Whether views have the depths of their images: PNG of one channel, 16 bits. Default True.
+        Whether views have the depths of their images. True: those that the scene's file names,
+        and others that have the name of their image, in ``depths`` or ``depth``. False: none.
+        Default: those that the file names. PNG, TIFF, OpenEXR and ``.npy``, of any size.
     ``alpha``
         Whether images keep their alpha as a fourth channel (255 where a file has none), instead
         of being composited on ``background``. Default False.
@@ -104,7 +106,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         views come as copies.
     ``max_pixels``, ``max_scratch``
         Most pixels of an image, and most bytes that decoding one may take.
-    ``format``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
+    ``format``, ``image_order``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
     ``downscale_folder``, ``split_by``, ``find_masks``, ``find_depths``, ``depth_unit``,
     ``strict``, ``max_json_bytes``
         How a path is read, as ``featherload.Scene`` has them.
@@ -130,7 +132,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         start: int = 0,
         downscale: int = 1,
         masks: bool = True,
-        depths: bool = True,
+        depths: bool | None = None,
         alpha: bool = False,
         background: str | None = None,
         num_workers: int | None = None,
@@ -147,6 +149,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
         format: str | None = None,
+        image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,
         auto_scale: bool | None = None,

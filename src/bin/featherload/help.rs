@@ -72,9 +72,8 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "no-headers" | "scene" | "samples" | "strict" | "downscale-folder" | "split" => SOURCE,
         "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
         | "background" | "orientation" | "patches" | "dilation" | "pairs" | "no-masks"
-        | "no-depths" | "alpha" | "downscale" | "undistort" | "float" | "encode" | "resize" => {
-            RECIPE
-        }
+        | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float" | "encode"
+        | "resize" => RECIPE,
         "batch" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
         | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
         | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world" | "start" | "resume"

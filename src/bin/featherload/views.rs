@@ -51,8 +51,13 @@ pub struct ViewsArgs {
     #[arg(long)]
     no_masks: bool,
 
-    /// Leave depths out.
+    /// Give depths, also those that the scene's file does not name: by the names of the images,
+    /// in `depths` or `depth`.
     #[arg(long)]
+    depths: bool,
+
+    /// Leave depths out.
+    #[arg(long, conflicts_with = "depths")]
     no_depths: bool,
 
     /// Keep alpha as a fourth channel, instead of showing the background through.
@@ -174,13 +179,15 @@ impl ViewsArgs {
             .float(self.float)
             .shuffle(!self.no_shuffle)
             .masks(!self.no_masks)
-            .depths(!self.no_depths)
             .alpha(self.alpha)
             .downscale(self.downscale)
             .share_store(!self.own_store)
             .device(self.device)
             .seed(self.seed)
             .rank(Rank::new(self.rank, self.world));
+        if self.depths || self.no_depths {
+            builder = builder.depths(self.depths);
+        }
         if let Some(workers) = self.workers {
             builder = builder.workers(workers);
         }

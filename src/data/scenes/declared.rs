@@ -2,7 +2,7 @@
 //!
 //! In the consumer. Pure.
 
-use crate::camera::{Camera, Lens};
+use crate::camera::{Camera, Lens, same_shape};
 
 /// A focal length as a file gives it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,12 +107,4 @@ impl Declared {
             false => camera.scaled(width, height),
         })
     }
-}
-
-/// Whether one size is the other one times a factor, up to a pixel of rounding a side.
-fn same_shape((w, h): (u32, u32), (width, height): (u32, u32)) -> bool {
-    let [w, h, width, height] = [w, h, width, height].map(f64::from);
-    let least = ((width - 1.0) / w).max((height - 1.0) / h);
-    let most = ((width + 1.0) / w).min((height + 1.0) / h);
-    least <= most
 }

@@ -36,6 +36,8 @@ pub(super) struct FoundFrame {
     pub(super) name: String,
     /// Where in the file it stands, for errors.
     pub(super) at: String,
+    /// Of an image of a COLMAP model: its number there. 0 of others.
+    pub(super) number: u32,
     /// The folder of the original images.
     pub(super) folder: PathBuf,
     /// The image, from that folder on.

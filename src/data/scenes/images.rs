@@ -25,6 +25,16 @@ const EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "exr", "webp", "JPG"];
 /// What smaller images may have for an extension where the originals have another.
 const OTHER_EXTENSIONS: [&str; 4] = ["png", "jpg", "JPG", "jpeg"];
 
+/// How the name of instant-ngp's masks begins. What is not zero in them is left out
+/// (`nerf_loader.cu`), as opposed to all other masks.
+const DYNAMIC_MASK: &str = "dynamic_mask_";
+
+/// What depths that are found by name may have for an extension.
+const DEPTHS: [&str; 5] = ["png", "npy", "tiff", "tif", "exr"];
+
+/// Where 3D Gaussian splatting keeps the scales of inverse depths, from the scene's folder on.
+const INVERSE: [&str; 3] = ["sparse/0", "sparse", ""];
+
 /// The files of one frame.
 #[derive(Debug)]
 pub(super) struct Files {
@@ -35,7 +45,11 @@ pub(super) struct Files {
     pub(super) is_turned: bool,
     pub(super) mask: Option<PathBuf>,
     pub(super) mask_is_full_size: bool,
+    /// Whether pixels that are not zero are left out, as in `dynamic_mask_*`.
+    pub(super) mask_is_inverted: bool,
     pub(super) depth: Option<PathBuf>,
+    /// The depth that has the image's name, where the scene's file names none.
+    pub(super) found_depth: Option<PathBuf>,
     pub(super) depth_is_full_size: bool,
     /// Whether the scene's file names a depth that is not there.
     pub(super) misses_depth: bool,
@@ -56,8 +70,12 @@ pub(super) fn find(
     let factor = choose_factor(found, options, &limits)?;
     let finder = Finder {
         root: &found.root,
-        masks: folders(found, options.find_masks, "masks", factor),
-        depths: folders(found, options.find_depths, "depths", factor),
+        masks: match options.find_masks {
+            true => folders(found, &["masks"], factor),
+            false => HashMap::new(),
+        },
+        depths: folders(found, &["depths", "depth"], factor),
+        find_depths: options.find_depths,
         find_masks: options.find_masks,
         factor,
         limits,
@@ -67,6 +85,14 @@ pub(super) fn find(
         Ok(finder.files(frame))
     })?;
     Ok((files, factor))
+}
+
+/// The file by which a folder of depths has inverse ones.
+pub(super) fn inverse_depths(root: &Path) -> Option<PathBuf> {
+    let mut files = INVERSE
+        .iter()
+        .map(|folder| root.join(folder).join("depth_params.json"));
+    files.find(|file| file.is_file())
 }
 
 /// Which folder of images: as asked for, or as nerfstudio's parsers choose.
@@ -165,27 +191,21 @@ fn with_more(path: &Path, extension: &str) -> PathBuf {
 type Folder = (PathBuf, bool);
 
 /// For each folder of images those of masks, or of depths, that belong to it.
-fn folders(
-    found: &Found,
-    is_wanted: bool,
-    kind: &str,
-    factor: u32,
-) -> HashMap<PathBuf, Vec<Folder>> {
+fn folders(found: &Found, kinds: &[&str], factor: u32) -> HashMap<PathBuf, Vec<Folder>> {
     let mut all = HashMap::new();
-    if !is_wanted {
-        return all;
-    }
     for frame in &found.frames {
         if all.contains_key(&frame.folder) {
             continue;
         }
-        let (small, full) = sibling(&frame.folder, &found.root, kind, factor);
         let mut there: Vec<Folder> = Vec::new();
-        if factor > 1 && small.is_dir() {
-            there.push((small, false));
-        }
-        if full.is_dir() {
-            there.push((full, factor > 1));
+        for kind in kinds {
+            let (small, full) = sibling(&frame.folder, &found.root, kind, factor);
+            if factor > 1 && small.is_dir() {
+                there.push((small, false));
+            }
+            if full.is_dir() {
+                there.push((full, factor > 1));
+            }
         }
         all.insert(frame.folder.clone(), there);
     }
@@ -198,6 +218,7 @@ struct Finder<'a> {
     masks: HashMap<PathBuf, Vec<Folder>>,
     depths: HashMap<PathBuf, Vec<Folder>>,
     find_masks: bool,
+    find_depths: bool,
     factor: u32,
     limits: Limits,
 }
@@ -226,7 +247,9 @@ impl Finder<'_> {
                 is_turned: header.orientation.swaps_axes(),
                 mask: None,
                 mask_is_full_size: false,
+                mask_is_inverted: false,
                 depth: None,
+                found_depth: None,
                 depth_is_full_size: false,
                 misses_depth: false,
                 mask_was_found: false,
@@ -240,22 +263,27 @@ impl Finder<'_> {
                     (files.mask, files.mask_is_full_size) = (Some(path), full);
                 }
                 None => {
-                    if let Some((path, full)) = self.mask_by_name(frame, &files.image) {
+                    if let Some((path, full)) = self.mask_by_name(frame) {
                         (files.mask, files.mask_is_full_size) = (Some(path), full);
                         files.mask_was_found = true;
+                    } else if let Some((path, full)) = self.dynamic_mask(frame, &files.image) {
+                        (files.mask, files.mask_is_full_size) = (Some(path), full);
+                        files.mask_was_found = true;
+                        files.mask_is_inverted = true;
                     }
                 }
             }
-            let depth = match &frame.depth {
-                Some(depth) => {
-                    let depth = self.named(depth, "depths");
-                    files.misses_depth = depth.is_none();
-                    depth
+            if let Some(depth) = &frame.depth {
+                let depth = self.named(depth, "depths");
+                files.misses_depth = depth.is_none();
+                if let Some((path, full)) = depth {
+                    (files.depth, files.depth_is_full_size) = (Some(path), full);
                 }
-                None => by_name(self.depths.get(&frame.folder), &frame.path, &["png", "npy"]),
-            };
-            if let Some((path, full)) = depth {
-                (files.depth, files.depth_is_full_size) = (Some(path), full);
+            } else if let Some((path, full)) =
+                by_name(self.depths.get(&frame.folder), &frame.path, &DEPTHS)
+            {
+                files.depth = self.find_depths.then(|| path.clone());
+                (files.found_depth, files.depth_is_full_size) = (Some(path), full);
             }
             return Ok(files);
         }
@@ -278,19 +306,24 @@ impl Finder<'_> {
         path.is_file().then(|| (path.to_owned(), self.factor > 1))
     }
 
-    fn mask_by_name(&self, frame: &FoundFrame, image: &Path) -> Option<Folder> {
+    fn mask_by_name(&self, frame: &FoundFrame) -> Option<Folder> {
+        by_name(self.masks.get(&frame.folder), &frame.path, &["png"])
+    }
+
+    /// instant-ngp's mask of what moves: beside the image that is read, or beside the original.
+    fn dynamic_mask(&self, frame: &FoundFrame, image: &Path) -> Option<Folder> {
         if !self.find_masks {
             return None;
         }
-        let found = by_name(self.masks.get(&frame.folder), &frame.path, &["png"]);
-        found.or_else(|| {
-            // instant-ngp's, beside the image that is read.
-            let mut name = OsString::from("dynamic_mask_");
+        let beside = |image: &Path| {
+            let mut name = OsString::from(DYNAMIC_MASK);
             name.push(image.file_stem()?);
             name.push(".png");
             let path = image.with_file_name(name);
-            path.is_file().then_some((path, false))
-        })
+            path.is_file().then_some(path)
+        };
+        let small = beside(image).map(|path| (path, false));
+        small.or_else(|| Some((beside(&frame.original())?, self.factor > 1)))
     }
 }
 

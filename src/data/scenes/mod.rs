@@ -42,7 +42,7 @@ mod transforms;
 mod unread;
 
 pub use drawing::scene_svg;
-pub use options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
+pub use options::{Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy};
 pub use points::Points;
 pub use report::{CameraCount, SceneReport};
 pub use scene::{Frame, Placement, Pose, RollingShutter, Scene, Split};

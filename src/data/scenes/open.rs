@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::camera::{Camera, Lens};
 use crate::data::scenes::found::Found;
 use crate::data::scenes::images::{self, Files};
-use crate::data::scenes::options::{Center, Orientation, SceneFormat, SceneOptions, SplitBy};
+use crate::data::scenes::options::{
+    Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy,
+};
 use crate::data::scenes::scene::{Frame, Placement, RollingShutter, Scene};
 use crate::data::scenes::unread::{NAMED, Unread, UnreadImage};
 use crate::data::scenes::{colmap, place, split, transforms};
@@ -187,7 +189,7 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
             "transforms.json is read. There is a COLMAP model too (format: colmap reads it)".into(),
         );
     }
-    sort(&mut found);
+    sort(&mut found, options.image_order);
     let split_by = mark(&mut found, options)?;
     let to_scene = placement(&mut found, options)?;
     let (files, factor) = images::find(&found, options)?;
@@ -208,11 +210,19 @@ fn check(options: &SceneOptions) -> Result<()> {
     Ok(())
 }
 
-/// By file, as nerfstudio's parsers; Blender's and instant-ngp's keep their order.
-fn sort(found: &mut Found) {
-    match found.format {
-        SceneFormat::Blender | SceneFormat::InstantNgp => {}
-        SceneFormat::Colmap => found.frames.sort_by(|a, b| a.name.cmp(&b.name)),
+/// As [`ImageOrder`] has it.
+fn sort(found: &mut Found, order: Option<ImageOrder>) {
+    let is_colmap = found.format == SceneFormat::Colmap;
+    let order = order.unwrap_or(match is_colmap {
+        true => ImageOrder::Name,
+        false => ImageOrder::Nerfstudio,
+    });
+    match (order, found.format) {
+        (ImageOrder::Nerfstudio, SceneFormat::Blender | SceneFormat::InstantNgp) => {}
+        (ImageOrder::Nerfstudio, SceneFormat::Colmap) => {
+            found.frames.sort_by_key(|frame| frame.number);
+        }
+        (ImageOrder::Name, SceneFormat::Colmap) => found.frames.sort_by(|a, b| a.name.cmp(&b.name)),
         _ => found.frames.sort_by_cached_key(|frame| frame.original()),
     }
 }
@@ -297,7 +307,8 @@ fn assemble(
     let mut cameras = Cameras::default();
     let mut frames = Vec::with_capacity(files.len());
     let mut unread = Unread::default();
-    let (mut unlisted, mut turned, mut found_masks) = (0u64, 0u64, 0u64);
+    let (mut unlisted, mut turned, mut found_masks, mut inverted) = (0u64, 0u64, 0u64, 0u64);
+    let (mut scaled, mut skewed, mut found_depths) = (0u64, 0u64, 0u64);
     let total = found.frames.len();
     for (frame, files) in found.frames.into_iter().zip(files) {
         let files = match files {
@@ -325,27 +336,35 @@ fn assemble(
             continue;
         };
         unread.depths += u64::from(files.misses_depth);
+        found_depths += u64::from(files.found_depth.is_some());
         turned += u64::from(files.is_turned);
         found_masks += u64::from(files.mask_was_found);
+        inverted += u64::from(files.mask_is_inverted);
         let radius = frame.fisheye_crop_radius.map(|radius| {
             let declared = frame.declared.size.map_or(files.size.0, |(w, _)| w);
             radius * f64::from(files.size.0) / f64::from(declared)
         });
+        let (pose, scale) = to_scene.pose(&frame.pose).without_scale();
+        let rolling_shutter = frame.rolling_shutter.map(|shutter| RollingShutter {
+            end: to_scene.pose(&shutter.end).without_scale().0,
+            ..shutter
+        });
+        scaled += u64::from((scale - 1.0).abs() > 1e-3);
+        skewed += u64::from(!pose.is_rotation());
         frames.push(Frame {
             name: frame.name,
             image: files.image,
             mask: files.mask,
             depth: files.depth,
+            found_depth: files.found_depth,
             mask_is_full_size: files.mask_is_full_size,
+            mask_is_inverted: files.mask_is_inverted,
             depth_is_full_size: files.depth_is_full_size,
             camera: cameras.number(camera),
-            pose: to_scene.pose(&frame.pose),
+            pose,
             time: frame.time,
             split,
-            rolling_shutter: frame.rolling_shutter.map(|shutter| RollingShutter {
-                end: to_scene.pose(&shutter.end),
-                ..shutter
-            }),
+            rolling_shutter,
             fisheye_crop_radius: radius,
         });
     }
@@ -360,6 +379,7 @@ fn assemble(
         let what = "no frame is listed for training or evaluation";
         return Err(Error::dataset(found.file, what));
     }
+    let inverse_depths = images::inverse_depths(&found.root);
     let mut note = |count: u64, what: &str| {
         if count > 0 {
             found.notes.push(format!("{count} {what}"));
@@ -373,6 +393,29 @@ fn assemble(
     note(
         found_masks,
         "masks were found by their names. The scene's file names none",
+    );
+    note(
+        inverted,
+        "masks are instant-ngp's dynamic_mask_*: pixels that are not zero are left out",
+    );
+    note(
+        scaled,
+        "poses have a scale in their rotation. It is taken out: axes have length 1",
+    );
+    note(
+        skewed,
+        "poses are no rotations: they mirror, skew or stretch. They are kept as they are, and \
+         directions of rays have length 1",
+    );
+    note(
+        found_depths,
+        match (&inverse_depths, options.find_depths) {
+            (Some(_), _) => "inverse depths (depth_params.json) were found. They are not read",
+            (None, false) => {
+                "depths were found by their names. They are read when depths are asked for"
+            }
+            (None, true) => "depths were found by their names. The scene's file names none",
+        },
     );
     note(
         unread.depths,
@@ -389,6 +432,7 @@ fn assemble(
         downscale_folder: factor,
         evaluates_all: split_by == SplitBy::All,
         notes: found.notes,
+        inverse_depths,
         unread,
         points_file: found.points,
     })

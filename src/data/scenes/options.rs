@@ -87,6 +87,29 @@ pub enum SplitBy {
     All,
 }
 
+/// In which order images follow each other. It decides how they are split, and their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageOrder {
+    /// By the names of the files.
+    Name,
+    /// As nerfstudio's parser of the format: COLMAP's images by their numbers in the model,
+    /// frames of Blender and instant-ngp as the file has them, others by name.
+    Nerfstudio,
+}
+
+impl ImageOrder {
+    pub const ALL: [Self; 2] = [Self::Name, Self::Nerfstudio];
+
+    /// The name that options take.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Nerfstudio => "nerfstudio",
+        }
+    }
+}
+
 /// How a scene is read. The default of each field is what nerfstudio's parser of the
 /// format does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +121,8 @@ pub struct SceneOptions {
     /// Which folder of images: 1 = the originals, n = `images_n`. None = as nerfstudio:
     /// halves while the larger side is over 1600 pixels and a folder has the image.
     pub downscale_folder: Option<u32>,
+    /// None = `nerfstudio`; for COLMAP `name`, as gsplat.
+    pub image_order: Option<ImageOrder>,
     /// None = `up`; for Blender and instant-ngp `none`.
     pub orientation: Option<Orientation>,
     /// None = `poses`; for Blender and instant-ngp `none`.
@@ -110,11 +135,14 @@ pub struct SceneOptions {
     /// None = listed where the files list it; else every 8th evaluates (COLMAP), or
     /// a tenth (the others).
     pub split: Option<SplitBy>,
-    /// Whether masks and depths are looked for by name where the files name none.
+    /// Whether masks are looked for by name where the files name none. Default true.
     pub find_masks: bool,
+    /// Whether depths that are found by name are read, where the files name none. Default
+    /// false.
     pub find_depths: bool,
-    /// What a level of an integer depth image means, in units of the file's world. None =
-    /// `integer_depth_scale` where there is one, else 0.001.
+    /// What 1 in a depth's file means, in units of the file's world: of integers and of floats,
+    /// as nerfstudio's `depth_unit_scale_factor`. None = `integer_depth_scale` where there is
+    /// one, else 0.001.
     pub depth_unit: Option<f64>,
     /// Refuse a scene of which an image is missing or cannot be read.
     pub strict: bool,
@@ -129,13 +157,14 @@ impl Default for SceneOptions {
         Self {
             format: None,
             downscale_folder: None,
+            image_order: None,
             orientation: None,
             center: None,
             auto_scale: None,
             scale_factor: 1.0,
             split: None,
             find_masks: true,
-            find_depths: true,
+            find_depths: false,
             depth_unit: None,
             strict: false,
             max_json_bytes: 256 << 20,

@@ -30,6 +30,8 @@ pub struct SceneReport {
     /// Frames that have one.
     pub masks: u64,
     pub depths: u64,
+    /// Frames with a depth that was found by name, and is read when depths are asked for.
+    pub found_depths: u64,
     /// Frames whose mask or depth is of the original images, where smaller ones are read.
     pub full_size_masks: u64,
     pub full_size_depths: u64,
@@ -97,8 +99,9 @@ impl Scene {
             cameras,
             masks: count(&|frame| frame.mask.is_some()),
             depths: count(&|frame| frame.depth.is_some()),
+            found_depths: count(&|frame| frame.depth.is_none() && frame.found_depth.is_some()),
             full_size_masks: count(&|frame| frame.mask_is_full_size),
-            full_size_depths: count(&|frame| frame.depth_is_full_size),
+            full_size_depths: count(&|frame| frame.depth.is_some() && frame.depth_is_full_size),
             times: count(&|frame| frame.time.is_some()),
             rolling_shutters: count(&|frame| frame.rolling_shutter.is_some()),
             downscale_folder: self.downscale_folder,

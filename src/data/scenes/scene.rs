@@ -10,6 +10,7 @@ use crate::camera::Camera;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::PointsFile;
 use crate::data::scenes::unread::Unread;
+use crate::error::{Error, Result};
 
 /// The images of a scene, with camera and pose each.
 ///
@@ -31,8 +32,9 @@ pub struct Scene {
     /// What was done to the world before the file was written, as it says
     /// (`applied_transform`, `applied_scale`).
     pub applied: Placement,
-    /// What a level of an integer depth image means, in units of the file's world:
-    /// times [`Placement::scale`] it is one of the scene's.
+    /// What 1 in a depth's file means, in units of the world before
+    /// [`applied`](Self::applied): times the scales of `applied` and `to_scene` it is a
+    /// length of the scene's.
     pub depth_unit: f64,
     /// The folder of images that is read: 1 = the originals, n = `images_n`.
     pub downscale_folder: u32,
@@ -40,6 +42,8 @@ pub struct Scene {
     pub evaluates_all: bool,
     /// What the reader decided or left out, in sentences.
     pub notes: Vec<String>,
+    /// The file by which depths beside the images are inverse ones.
+    pub(super) inverse_depths: Option<PathBuf>,
     pub(super) unread: Unread,
     pub(super) points_file: Option<PointsFile>,
 }
@@ -52,9 +56,17 @@ pub struct Frame {
     pub name: String,
     pub image: PathBuf,
     pub mask: Option<PathBuf>,
+    /// Of those that the scene's file names; with
+    /// [`SceneOptions::find_depths`](crate::scenes::SceneOptions::find_depths) also of those
+    /// that are found by name.
     pub depth: Option<PathBuf>,
+    /// The depth that was found by name, where the file names none.
+    pub(super) found_depth: Option<PathBuf>,
     /// Whether the mask is of the original images, where smaller ones are read.
     pub mask_is_full_size: bool,
+    /// Whether pixels of the mask that are not zero are left out, as in instant-ngp's
+    /// `dynamic_mask_*`. In other masks they count.
+    pub mask_is_inverted: bool,
     /// Whether the depth is of the original images, where smaller ones are read.
     pub depth_is_full_size: bool,
     /// A number in [`Scene::cameras`].
@@ -108,6 +120,50 @@ impl Pose {
     /// A column of the rotation: 0 right, 1 down, 2 forward.
     pub fn axis(&self, column: usize) -> [f64; 3] {
         self.0.map(|row| row[column])
+    }
+}
+
+/// Of what squares of lengths, and products of axes, may be off in a rotation that is scaled.
+const SCALED: f64 = 1e-3;
+
+/// By less than this the square of a length is 1.
+const EXACT: f64 = 1e-6;
+
+impl Pose {
+    /// The pose without the scale of its rotation, and that scale, where its axes are equally
+    /// long and at right angles. Others have no one scale: they stay as they are, with scale 1.
+    pub(super) fn without_scale(&self) -> (Self, f64) {
+        let axes = [0, 1, 2].map(|column| self.axis(column));
+        let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+        let square = axes.iter().map(|axis| dot(*axis, *axis)).sum::<f64>() / 3.0;
+        let is_scaled = (0..3).all(|i| {
+            (0..3).all(|j| {
+                let due = if i == j { square } else { 0.0 };
+                (dot(axes[i], axes[j]) - due).abs() < SCALED * square
+            })
+        });
+        if !is_scaled || (square - 1.0).abs() <= EXACT {
+            return (*self, 1.0);
+        }
+        let scale = square.sqrt();
+        let rows = self
+            .0
+            .map(|[x, y, z, t]| [x / scale, y / scale, z / scale, t]);
+        (Self(rows), scale)
+    }
+
+    /// Whether axes are at right angles, 1 long and right-handed, up to a thousandth.
+    pub(super) fn is_rotation(&self) -> bool {
+        let [x, y, z] = [0, 1, 2].map(|column| self.axis(column));
+        let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+        let across = [
+            x[1] * y[2] - x[2] * y[1],
+            x[2] * y[0] - x[0] * y[2],
+            x[0] * y[1] - x[1] * y[0],
+        ];
+        let lengths = [dot(x, x), dot(y, y), dot(z, z), dot(across, z)];
+        let angles = [dot(x, y), dot(y, z), dot(z, x)];
+        lengths.iter().all(|v| (v - 1.0).abs() < SCALED) && angles.iter().all(|v| v.abs() < SCALED)
     }
 }
 
@@ -193,7 +249,42 @@ impl Placement {
     }
 }
 
+impl Frame {
+    /// The file of the frame's depths. `asked`: none = those that are named, true = also those
+    /// that were found, false = none at all.
+    pub(crate) fn depth_file(&self, asked: Option<bool>) -> Option<&PathBuf> {
+        match asked {
+            Some(false) => None,
+            None => self.depth.as_ref(),
+            Some(true) => self.depth.as_ref().or(self.found_depth.as_ref()),
+        }
+    }
+}
+
 impl Scene {
+    /// What a 1 in a depth's file is in the scene's units.
+    pub fn depth_scale(&self) -> f64 {
+        self.depth_unit * self.applied.scale * self.to_scene.scale
+    }
+
+    /// # Errors
+    /// Inverse depths that were found, and are to be read.
+    pub(crate) fn check_depths(&self, asked: Option<bool>) -> Result<()> {
+        let is_read = |frame: &Frame| {
+            let found = frame.found_depth.as_ref();
+            found.is_some() && frame.depth_file(asked) == found
+        };
+        match &self.inverse_depths {
+            Some(file) if self.frames.iter().any(is_read) => Err(Error::dataset(
+                file,
+                "the depths beside the images are inverse ones, whose scales this file has: \
+                 write depths along the camera's axis and name them with depth_file_path, or do \
+                 not ask for depths",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The numbers of the frames of a split, in their order. Where a scene has no frames
     /// for tests those for evaluation stand for them, as in nerfstudio.
     pub fn frames_of(&self, split: Split) -> Vec<u32> {

@@ -168,7 +168,6 @@ struct Reader<'a> {
     masks: Option<PathBuf>,
     notes: Vec<String>,
     own_intrinsics: u64,
-    not_orthonormal: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -181,7 +180,6 @@ impl<'a> Reader<'a> {
             masks: None,
             notes: Vec::new(),
             own_intrinsics: 0,
-            not_orthonormal: 0,
         }
     }
 
@@ -243,12 +241,6 @@ impl<'a> Reader<'a> {
                 "{} frames have their own intrinsics, and the file has others at the top: their \
                  own are used (nerfstudio uses those at the top)",
                 self.own_intrinsics
-            ));
-        }
-        if self.not_orthonormal > 0 {
-            self.notes.push(format!(
-                "{} poses are not exact rotations. They are kept as they are",
-                self.not_orthonormal
             ));
         }
         let points = document.ply_file_path.as_ref();
@@ -327,9 +319,6 @@ impl<'a> Reader<'a> {
                 None,
             ),
         };
-        if !is_orthonormal(&start) {
-            self.not_orthonormal += 1;
-        }
         let (declared, is_own) = declared(&keys.lens, top)?;
         self.own_intrinsics += u64::from(is_own);
         declared.check()?;
@@ -348,6 +337,7 @@ impl<'a> Reader<'a> {
         Ok(FoundFrame {
             name,
             at: at.to_owned(),
+            number: 0,
             folder,
             path,
             mask: mask.map(|path| masks.join(plain(path))),
@@ -418,16 +408,6 @@ pub(super) fn check_matrix(matrix: &[[f64; 4]; 3]) -> Result<(), String> {
         true => Ok(()),
         false => Err("the rotation is singular: its rows lie in a plane".into()),
     }
-}
-
-fn is_orthonormal(pose: &Pose) -> bool {
-    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-    (0..3).all(|i| {
-        (0..3).all(|j| {
-            let due = f64::from(u8::from(i == j));
-            (dot(pose.axis(i), pose.axis(j)) - due).abs() < 1e-3
-        })
-    })
 }
 
 fn number(frame: &LensKeys, top: &LensKeys, key: &str) -> Option<f64> {

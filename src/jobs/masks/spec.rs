@@ -28,13 +28,15 @@ pub(crate) struct MasksSpec {
     pub(crate) limits: Limits,
 }
 
-/// Sizes of one mask, height and width.
+/// What is known of one mask. Sizes are height and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MaskSize {
-    /// What the file must have.
-    pub(crate) file: (u32, u32),
+    /// Of its image's file: the mask's file has this shape, at any size.
+    pub(crate) image: (u32, u32),
     /// What its bits are for.
     pub(crate) bits: (u32, u32),
+    /// Pixels that are not zero are left out, as in instant-ngp's `dynamic_mask_*`.
+    pub(crate) is_inverted: bool,
 }
 
 impl MaskSize {
@@ -95,15 +97,12 @@ impl MasksSpec {
         }
     }
 
-    /// What a worker takes beside its decoder: the pixels of a mask's file, those of its
+    /// What a worker takes beside its decoder and the pixels of a mask's file: those of its
     /// image, and their bits.
     pub(crate) fn worker_bytes(&self) -> u64 {
-        let pixels = |(height, width): (u32, u32)| u64::from(height) * u64::from(width);
-        let most = |of: fn(&MaskSize) -> (u32, u32)| {
-            let all = self.masks.iter().map(|mask| pixels(of(mask)));
-            all.max().unwrap_or(0)
-        };
-        3 * most(|mask| mask.file) + most(|mask| mask.bits) + self.row_bytes()
+        let bits = self.masks.iter().map(|mask| mask.bits);
+        let pixels = bits.map(|(height, width)| u64::from(height) * u64::from(width));
+        pixels.max().unwrap_or(0) + self.row_bytes()
     }
 
     /// Bytes of the bits of all masks.

@@ -2,9 +2,11 @@
 //!
 //! Runs in workers, and in the consumer with zero workers.
 
+use std::io::Cursor;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
+use crate::camera::same_shape;
 use crate::data::index::Index;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
@@ -13,7 +15,8 @@ use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::scene::program::of_mask;
 use crate::jobs::shards::Pattern;
-use crate::picture::grow;
+use crate::picture::header::read_header_within;
+use crate::picture::{Limits, depth, grow};
 use crate::plan::PositionRandom;
 use crate::plan::rays::MaskBits;
 use crate::pool::job::{Job, JobKind, JobParts};
@@ -26,9 +29,16 @@ struct MasksJob {
     spec: MasksSpec,
     index: Index,
     input: Input,
-    decoder: SampleDecoder,
-    pixels: Vec<u8>,
+    reader: MaskReader,
     chosen: Vec<u8>,
+}
+
+/// Reads the pixels of masks, in memory that is kept.
+struct MaskReader {
+    decoder: SampleDecoder,
+    limits: Limits,
+    pixels: Vec<u8>,
+    levels: Vec<f32>,
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -51,10 +61,14 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let mode = InputMode::of(parts.runs_in);
     Ok(Box::new(MasksJob {
         input: Input::new(mode, spec.limits.max_scratch, Pattern::InOrder),
-        decoder: SampleDecoder::new(&of_mask()?, &spec.limits)?,
+        reader: MaskReader {
+            decoder: SampleDecoder::new(&of_mask()?, &spec.limits)?,
+            limits: spec.limits,
+            pixels: Vec::new(),
+            levels: Vec::new(),
+        },
         spec,
         index,
-        pixels: Vec::new(),
         chosen: Vec::new(),
     }))
 }
@@ -76,7 +90,12 @@ impl Job for MasksJob {
         let mask = usize::try_from(id)
             .ok()
             .and_then(|at| self.spec.masks.get(at));
-        let Some(&MaskSize { file: size, bits }) = mask else {
+        let Some(&MaskSize {
+            image,
+            bits,
+            is_inverted,
+        }) = mask
+        else {
             return Err(SampleFault::new(
                 FaultKind::Unknown,
                 "its ticket names a mask that does not exist",
@@ -84,21 +103,11 @@ impl Job for MasksJob {
         };
         let file = self.input.open(&self.index, id)?;
         meter.bytes += file.len() as u64;
-        let request = RowRequest {
-            // There is nothing random in the program.
-            random: &PositionRandom::new(0, 0, 0),
-            size: None,
-            part: None,
-            admit: &|found| check_size(found, size),
-        };
-        let len = 3 * size.0 as usize * size.1 as usize;
-        grow(&mut self.pixels, len)?;
-        self.decoder
-            .fill(&file, &request, &mut self.pixels[..len], meter)?;
+        let size = self.reader.read(&file, image, meter)?;
         drop(file);
         grow(&mut self.chosen, bits.0 as usize * bits.1 as usize)?;
         let chosen = &mut self.chosen[..bits.0 as usize * bits.1 as usize];
-        choose(&self.pixels[..len], size, bits, chosen);
+        choose(&self.reader.pixels, size, (bits, is_inverted), chosen);
         let found = MaskBits::from_pixels(chosen, bits.1, bits.0);
         let words = found.as_ref().map_or(&[][..], |found| found.words());
         let bytes: &[u8] = bytemuck::cast_slice(words);
@@ -114,7 +123,7 @@ impl Job for MasksJob {
             .max_scratch
             .saturating_add(sample::KEEP as u64)
             .saturating_add(sample::BESIDE_SCRATCH)
-            .saturating_add(4 * self.spec.limits.max_pixels.min(1 << 28))
+            .saturating_add(8 * self.spec.limits.max_pixels.min(1 << 28))
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, _attempt: u32) -> String {
@@ -123,9 +132,49 @@ impl Job for MasksJob {
     }
 }
 
-/// Each pixel of `to` is the one of `from` that its centre falls into: 1 where that has a
-/// channel that is not 0.
-fn choose(from: &[u8], (height, width): (u32, u32), to: (u32, u32), out: &mut [u8]) {
+impl MaskReader {
+    /// Reads a mask's file to `self.pixels`: three bytes a pixel. Gives its height and width.
+    fn read(
+        &mut self,
+        file: &[u8],
+        image: (u32, u32),
+        meter: &mut Meter,
+    ) -> std::result::Result<(u32, u32), SampleFault> {
+        let header = read_header_within(&mut Cursor::new(file), &self.limits)?;
+        let size = (header.stored.1, header.stored.0);
+        check_shape(size, image)?;
+        let len = 3 * size.0 as usize * size.1 as usize;
+        grow(&mut self.pixels, len)?;
+        let pixels = &mut self.pixels[..len];
+        if depth::is_deep_grey(file) {
+            // Of 16 bits the low ones count too.
+            let levels = &mut self.levels;
+            depth::read(file, &self.limits, &|_| Ok(()), levels)?;
+            for (level, to) in levels.iter().zip(pixels.as_chunks_mut::<3>().0) {
+                *to = [u8::from(*level != 0.0); 3];
+            }
+            return Ok(size);
+        }
+        let request = RowRequest {
+            // There is nothing random in the program.
+            random: &PositionRandom::new(0, 0, 0),
+            size: None,
+            part: None,
+            admit: &|found| check_shape(found, size),
+        };
+        self.decoder.fill(file, &request, pixels, meter)?;
+        Ok(size)
+    }
+}
+
+/// Each pixel of `to` is the one of `from` that its centre falls into, as Pillow's and
+/// nerfstudio's NEAREST: 1 where that has a channel that is not 0, or, inverted, none.
+fn choose(
+    from: &[u8],
+    (height, width): (u32, u32),
+    (to, is_inverted): ((u32, u32), bool),
+    out: &mut [u8],
+) {
     let place = |at: usize, of: u32, among: u32| {
         ((2 * at as u64 + 1) * u64::from(among) / (2 * u64::from(of))) as usize
     };
@@ -133,21 +182,22 @@ fn choose(from: &[u8], (height, width): (u32, u32), to: (u32, u32), out: &mut [u
         let begin = place(row, to.0, height) * width as usize;
         for (col, chosen) in line.iter_mut().enumerate() {
             let at = 3 * (begin + place(col, to.1, width));
-            *chosen = u8::from(from[at..at + 3] != [0; 3]);
+            *chosen = u8::from((from[at..at + 3] != [0; 3]) != is_inverted);
         }
     }
 }
 
-fn check_size(found: (u32, u32), wanted: (u32, u32)) -> std::result::Result<(), SampleFault> {
-    if found == wanted {
+/// Both are height and width.
+fn check_shape(found: (u32, u32), image: (u32, u32)) -> std::result::Result<(), SampleFault> {
+    if same_shape((found.1, found.0), (image.1, image.0)) {
         return Ok(());
     }
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the mask is {} x {}, and its image is {} x {}: give the mask the image's size, or \
-             remove it",
-            found.1, found.0, wanted.1, wanted.0
+            "the mask is {} x {}, and its image is {} x {}, which is another shape: give the mask \
+             the image's width and height, or remove it",
+            found.1, found.0, image.1, image.0
         ),
     ))
 }
@@ -163,11 +213,11 @@ mod tests {
             let mut pixels = vec![0; 3 * 24];
             pixels[3 * (row * 6 + col) + 1] = 1;
             let mut same = [9; 24];
-            choose(&pixels, (4, 6), (4, 6), &mut same);
+            choose(&pixels, (4, 6), ((4, 6), false), &mut same);
             assert_eq!(same.iter().position(|&c| c == 1), Some(row * 6 + col));
             assert_eq!(same.iter().filter(|&&c| c == 1).count(), 1);
             let mut half = [9; 6];
-            choose(&pixels, (4, 6), (2, 3), &mut half);
+            choose(&pixels, (4, 6), ((2, 3), false), &mut half);
             let at = (row % 2 == 1 && col % 2 == 1).then_some(row / 2 * 3 + col / 2);
             assert_eq!(half.iter().position(|&c| c == 1), at);
         }

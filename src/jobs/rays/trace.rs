@@ -121,7 +121,6 @@ impl Tracer {
             }
             arrays.valid[to] = u8::from(self.valid[i]);
             // All of these are zero where the lens does not say.
-            arrays.norms[to] = self.norms[i] as f32;
             arrays.areas[to] = self.areas[i] as f32;
             let at = [self.points[0][i], self.points[1][i]];
             let pose = match &frame.rolling_shutter {
@@ -135,8 +134,9 @@ impl Tracer {
                     shutter.pose_at(&frame.pose, (at[0] / width, at[1] / height), blur)
                 }
             };
-            let [dx, dy, dz] = rotated(&pose, [x[i], y[i], z[i]]);
+            let ([dx, dy, dz], length) = direction(&pose, [x[i], y[i], z[i]]);
             arrays.directions[to] = [dx as f32, dy as f32, dz as f32];
+            arrays.norms[to] = (self.norms[i] * length) as f32;
             let [mut from_x, mut from_y, mut from_z] = match self.valid[i] {
                 true => pose.centre(),
                 false => [0.0; 3],
@@ -149,6 +149,23 @@ impl Tracer {
             arrays.origins[to] = [from_x as f32, from_y as f32, from_z as f32];
         }
     }
+}
+
+/// By less than this the square of a length is 1.
+const EXACT: f64 = 1e-6;
+
+/// A rotated direction of length 1, and its length before: a pose that is no rotation stretches
+/// directions, and nerfstudio makes them 1 again.
+#[inline]
+fn direction(pose: &Pose, direction: [f64; 3]) -> ([f64; 3], f64) {
+    let [x, y, z] = rotated(pose, direction);
+    let square = x * x + y * y + z * z;
+    // Zero where the lens has no direction.
+    if (square - 1.0).abs() <= EXACT || square == 0.0 {
+        return ([x, y, z], 1.0);
+    }
+    let length = square.sqrt();
+    ([x / length, y / length, z / length], length)
 }
 
 /// Written out: this runs for every ray, and a closure that is not inlined costs more than

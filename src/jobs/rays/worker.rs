@@ -13,6 +13,7 @@ use crate::jobs::rays::fields::RayArrays;
 use crate::jobs::rays::spec;
 use crate::jobs::rays::spec::{NAME, RaysSpec, scribbled};
 use crate::jobs::rays::trace::Tracer;
+use crate::jobs::scene::frames::DEPTH_BYTES;
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::name_image;
 use crate::jobs::scene::supply::Supply;
@@ -49,7 +50,7 @@ struct RaysJob {
     at: Vec<u64>,
     bytes: Vec<[u8; 3]>,
     with_alpha: Vec<[u8; 4]>,
-    levels_of_depth: Vec<[u8; 2]>,
+    levels_of_depth: Vec<[u8; 4]>,
     /// The rays whose images have depths.
     deep: Vec<u32>,
     /// So many of the pictures that are drawn from are known to be there.
@@ -182,15 +183,15 @@ impl RaysJob {
             let begin = begin.ok_or_else(scribbled)?;
             let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
             if let Some(depths) = begin.depths {
-                self.at.push(depths + 2 * in_front);
+                self.at.push(depths + DEPTH_BYTES * in_front);
                 self.deep.push(ray);
             }
         }
-        self.levels_of_depth.resize(self.at.len(), [0; 2]);
+        self.levels_of_depth.resize(self.at.len(), [0; 4]);
         let pictures = &self.supply.pictures;
         pictures.gather(&self.at, &mut self.levels_of_depth)?;
         for (ray, level) in self.deep.iter().zip(&self.levels_of_depth) {
-            let level = f64::from(u16::from_le_bytes(*level));
+            let level = f64::from(f32::from_ne_bytes(*level));
             depths[*ray as usize] = (level * self.spec.depth_scale) as f32;
         }
         Ok(())

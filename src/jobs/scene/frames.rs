@@ -38,21 +38,16 @@ pub(crate) struct StoredFrame {
     /// Height and width that the file must have.
     pub(crate) file_size: (u32, u32),
     pub(crate) has_mask: bool,
-    pub(crate) depth: StoredDepth,
-}
-
-/// What is known of an image's depths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum StoredDepth {
-    None,
-    /// A file of the image's size.
-    OfItsSize,
-    /// A file of any size: that of the original image, where a smaller one is read.
-    OfAnySize,
+    /// Pixels of the mask that are not zero are left out.
+    pub(crate) mask_is_inverted: bool,
+    pub(crate) has_depth: bool,
 }
 
 /// Depths begin at multiples of this.
 const ALIGN: u64 = 8;
+
+/// Bytes of a depth: an `f32`, of the machine's order.
+pub(crate) const DEPTH_BYTES: u64 = size_of::<f32>() as u64;
 
 impl StoredFrames {
     /// Sealed, for other processes.
@@ -96,9 +91,9 @@ impl StoredFrames {
         let camera = self.cameras.get(frame.camera as usize)?;
         let pixels = u64::from(camera.width) * u64::from(camera.height);
         let colors = self.channels() as u64 * pixels;
-        Some(match frame.depth {
-            StoredDepth::None => colors,
-            _ => colors.next_multiple_of(ALIGN) + 2 * pixels,
+        Some(match frame.has_depth {
+            false => colors,
+            true => colors.next_multiple_of(ALIGN) + DEPTH_BYTES * pixels,
         })
     }
 
@@ -111,23 +106,20 @@ impl StoredFrames {
     /// Where an image's depths begin, from the beginning of its pixels on; none where it
     /// has none.
     pub(crate) fn depth_begin(&self, image: usize) -> Option<usize> {
-        match self.frames.get(image)?.depth {
-            StoredDepth::None => None,
-            _ => Some(self.color_bytes(image)?.next_multiple_of(ALIGN as usize)),
-        }
+        let end = self.color_bytes(image)?.next_multiple_of(ALIGN as usize);
+        self.frames.get(image)?.has_depth.then_some(end)
     }
 
     /// The numbers of the files of depths in the index, behind those of images.
     pub(crate) fn depth_file(&self, image: usize) -> Option<u64> {
-        let has = |frame: &StoredFrame| frame.depth != StoredDepth::None;
-        self.frames.get(image).copied().filter(has)?;
-        let before = self.frames[..image].iter().filter(|frame| has(frame));
+        self.frames.get(image).filter(|frame| frame.has_depth)?;
+        let before = self.frames[..image].iter().filter(|frame| frame.has_depth);
         Some((self.frames.len() + before.count()) as u64)
     }
 
     /// Files that there are: images and depths.
     pub(crate) fn files(&self) -> u64 {
-        let depths = self.frames.iter().filter(|f| f.depth != StoredDepth::None);
+        let depths = self.frames.iter().filter(|frame| frame.has_depth);
         (self.frames.len() + depths.count()) as u64
     }
 

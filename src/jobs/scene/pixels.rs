@@ -9,7 +9,7 @@ use crate::data::index::Index;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::jobs::scene::frames::{StoredDepth, StoredFrame, StoredFrames};
+use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
 use crate::jobs::scene::program::{Made, is_opaque, of_image};
 use crate::jobs::scene::spec::StoreSpec;
 use crate::jobs::shards::Pattern;
@@ -23,7 +23,7 @@ use crate::sys::memory;
 pub(super) struct PixelMaker {
     input: Input,
     colors: ColorMaker,
-    levels: Vec<u16>,
+    levels: Vec<f32>,
 }
 
 /// Decodes colours.
@@ -104,25 +104,23 @@ impl PixelMaker {
     ) -> Result<(), SampleFault> {
         let file = self.input.open(index, number)?;
         meter.bytes += file.len() as u64;
-        let admit = |found: (u32, u32)| match frame.depth {
-            StoredDepth::OfItsSize => check_depth_size(found, frame.file_size),
-            StoredDepth::OfAnySize => check_depth_shape(found, frame.file_size),
-            StoredDepth::None => Ok(()),
-        };
+        let admit = |found: (u32, u32)| check_depth_shape(found, frame.file_size);
         let (limits, levels) = (&self.colors.spec.limits, &mut self.levels);
         let read = || depth::read(&file, limits, &admit, levels);
         let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
             let text = "decoding this depth panicked: please report it with the file";
             Err(SampleFault::new(FaultKind::Corrupt, text))
         })?;
-        let nearest = |at: usize, of: u32, among: u32| {
-            ((2 * at as u64 + 1) * u64::from(among) / (2 * u64::from(of))) as usize
-        };
-        let rows = out.chunks_exact_mut(2 * size.1 as usize);
-        for (row, line) in rows.enumerate() {
-            let begin = nearest(row, size.0, found.0) * found.1 as usize;
-            for (col, to) in line.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-                *to = self.levels[begin + nearest(col, size.1, found.1)].to_le_bytes();
+        let [rows, cols] = [
+            places(size.0, frame.file_size.0, found.0),
+            places(size.1, frame.file_size.1, found.1),
+        ];
+        let lines = out.chunks_exact_mut(size_of::<f32>() * size.1 as usize);
+        for (line, row) in lines.zip(&rows) {
+            let from = self.levels.chunks_exact(found.1 as usize).nth(*row);
+            let from = from.ok_or_else(too_short)?;
+            for (to, col) in line.as_chunks_mut::<4>().0.iter_mut().zip(&cols) {
+                *to = from[*col].to_ne_bytes();
             }
         }
         Ok(())
@@ -238,29 +236,40 @@ fn too_short() -> SampleFault {
     SampleFault::new(FaultKind::Unknown, "its place in the store is too small")
 }
 
-fn check_depth_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {
-    if found == wanted {
+/// Where each of `of` pixels lies among the `among` of a depth's file, if its image has `image`
+/// of them: the pixel of the image that its centre falls into, and of that one the pixel of the
+/// file by the rule of OpenCV's `INTER_NEAREST`, which nerfstudio resizes depths by.
+fn places(of: u32, image: u32, among: u32) -> Vec<usize> {
+    let per_pixel = 1.0 / (f64::from(image) / f64::from(among));
+    let place = |at: u32| {
+        let pixel = (2 * u64::from(at) + 1) * u64::from(image) / (2 * u64::from(of));
+        let place = match image == among {
+            true => pixel,
+            false => (pixel as f64 * per_pixel).floor() as u64,
+        };
+        place.min(u64::from(among.saturating_sub(1))) as usize
+    };
+    (0..of).map(place).collect()
+}
+
+/// Of what an aspect may differ from its image's: sensors of depth have other pixels.
+const ASPECT: f64 = 0.05;
+
+/// A depth has the aspect of its image, at any size. Both are height and width.
+fn check_depth_shape(found: (u32, u32), image: (u32, u32)) -> Result<(), SampleFault> {
+    let aspect = |(height, width): (u32, u32)| f64::from(width) / f64::from(height);
+    let ratio = aspect(found) / aspect(image);
+    if found == image || (1.0 - ASPECT..=1.0 + ASPECT).contains(&ratio) {
         return Ok(());
     }
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the depth is {} x {}, and its image is {} x {}: give the depth the image's size, \
-             remove it, or read no depths",
-            found.1, found.0, wanted.1, wanted.0
+            "the depth is {} x {}, and its image is {} x {}, which is another shape: give the \
+             depth the image's width and height, remove it, or read no depths",
+            found.1, found.0, image.1, image.0
         ),
     ))
-}
-
-/// A larger depth of a smaller image has its shape, to a pixel of the larger one's.
-fn check_depth_shape(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {
-    let [found_rows, found_cols, rows, cols] =
-        [found.0, found.1, wanted.0, wanted.1].map(u64::from);
-    let apart = (found_rows * cols).abs_diff(found_cols * rows);
-    match apart <= found_rows.max(found_cols) {
-        true => Ok(()),
-        false => check_depth_size(found, wanted),
-    }
 }
 
 fn check_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {
@@ -281,22 +290,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_depth_of_a_larger_image_has_its_shape() {
-        for (found, wanted) in [
+    fn a_depth_has_the_shape_of_its_image() {
+        for (found, image) in [
             ((40, 60), (20, 30)),
             ((41, 60), (20, 30)),
             ((1081, 1920), (270, 480)),
             ((20, 30), (20, 30)),
+            // Of ScanNet.
+            ((480, 640), (968, 1296)),
         ] {
-            assert_eq!(check_depth_shape(found, wanted), Ok(()), "{found:?}");
+            assert_eq!(check_depth_shape(found, image), Ok(()), "{found:?}");
         }
-        for (found, wanted) in [
+        for (found, image) in [
             ((100, 40), (20, 30)),
             ((60, 40), (20, 30)),
             ((44, 60), (20, 30)),
         ] {
-            let fault = check_depth_shape(found, wanted).unwrap_err();
+            let fault = check_depth_shape(found, image).unwrap_err();
             assert!(fault.reason.contains("give the depth"), "{fault}");
         }
+    }
+
+    /// `cv2.resize(np.arange(among)[None], (image, 1), interpolation=cv2.INTER_NEAREST)`.
+    #[test]
+    fn depths_of_another_size_are_resized_as_opencv_does() {
+        assert_eq!(places(4, 4, 8), [0, 2, 4, 6]);
+        assert_eq!(places(8, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(places(5, 5, 7), [0, 1, 2, 4, 5]);
+        assert_eq!(places(7, 7, 5), [0, 0, 1, 2, 2, 3, 4]);
+        assert_eq!(places(6, 6, 6), [0, 1, 2, 3, 4, 5]);
+        // At half the image's size: the pixel in the middle, as of an image.
+        assert_eq!(places(3, 6, 6), [1, 3, 5]);
+        assert_eq!(places(3, 6, 12), [2, 6, 10]);
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::camera::{Camera, Lens, Undistorted};
 use crate::error::Result;
-use crate::jobs::scene::frames::{StoredDepth, StoredFrames};
+use crate::jobs::scene::frames::{DEPTH_BYTES, StoredFrames};
 use crate::jobs::views::fields::ViewLayout;
 use crate::jobs::views::spec::ViewForm;
 use crate::store::Places;
@@ -100,7 +100,7 @@ impl ShownImages {
             channels: frames.channels(),
             float: self.form.float,
             mask: frame.has_mask,
-            depth: frame.depth != StoredDepth::None,
+            depth: frame.has_depth,
         })
     }
 
@@ -124,11 +124,10 @@ impl ShownImages {
             let straight = matches!(shown, Shown::Straight(_));
             let pixels = u64::from(source.width) * u64::from(source.height);
             let copied = straight || self.form.float;
-            let has_depths = frame.depth != StoredDepth::None;
             let parts = [
                 u64::from(copied) * frames.channels() as u64 * pixels,
                 u64::from(straight && frame.has_mask) * pixels,
-                u64::from(has_depths) * 2 * pixels,
+                u64::from(frame.has_depth) * DEPTH_BYTES * pixels,
                 // A row's places, and their two numbers.
                 u64::from(straight) * (MAP_BYTES + 16) * u64::from(shown.camera().width),
             ];

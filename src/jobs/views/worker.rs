@@ -34,7 +34,7 @@ struct ViewsJob {
     /// The pixels of the image at hand, where they do not go to the row as they are.
     pixels: Vec<u8>,
     mask: Vec<u8>,
-    depths: Vec<u16>,
+    depths: Vec<f32>,
     levels: [f32; 256],
 }
 
@@ -115,12 +115,9 @@ impl ViewsJob {
             return Ok(false);
         };
         let pixels = camera.width as usize * camera.height as usize;
-        self.depths.resize(pixels, 0);
+        self.depths.resize(pixels, 0.0);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.depths);
         self.supply.pictures.read_part(image, begin, bytes)?;
-        for level in &mut self.depths {
-            *level = u16::from_le(*level);
-        }
         Ok(true)
     }
 
@@ -201,7 +198,7 @@ fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> Taken<'_, T> {
 }
 
 /// A level of a depth in the scene's units.
-fn measured(level: u16, scale: f64) -> f32 {
+fn measured(level: f32, scale: f64) -> f32 {
     (f64::from(level) * scale) as f32
 }
 

@@ -13,7 +13,7 @@ use crate::data::index::Index;
 use crate::data::scenes::{Frame, Scene, Split};
 use crate::error::{Error, Result};
 use crate::jobs::masks::spec::{MaskSize, MasksSpec};
-use crate::jobs::scene::frames::{StoredDepth, StoredFrame, StoredFrames};
+use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
 use crate::picture::{Background, Limits};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::store::Places;
@@ -23,7 +23,8 @@ use crate::sys::regular::Stamp;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::loader) struct Wanted {
     pub(in crate::loader) masks: bool,
-    pub(in crate::loader) depths: bool,
+    /// As [`Frame::depth_file`] takes it.
+    pub(in crate::loader) depths: Option<bool>,
     pub(in crate::loader) alpha: bool,
 }
 
@@ -68,6 +69,7 @@ impl Chosen {
                 ),
             ));
         }
+        scene.check_depths(wanted.depths)?;
         let by = downscale.max(1);
         let smaller = |camera: &Camera| camera.scaled(camera.width / by, camera.height / by);
         let cameras: Vec<Camera> = scene.cameras.iter().map(smaller).collect();
@@ -82,7 +84,7 @@ impl Chosen {
             masks: Vec::new(),
             depths: Vec::new(),
             // A level of a file, in the scene's units.
-            depth_scale: scene.depth_unit * scene.to_scene.scale,
+            depth_scale: scene.depth_scale(),
             crop_radii: Vec::with_capacity(chosen.len()),
             times: chosen.iter().any(|frame| frame.time.is_some()),
         };
@@ -104,7 +106,7 @@ impl Chosen {
                 ));
             }
             let mask = frame.mask.as_ref().filter(|_| wanted.masks);
-            let depth = frame.depth.as_ref().filter(|_| wanted.depths);
+            let depth = frame.depth_file(wanted.depths);
             let radius = frame
                 .fisheye_crop_radius
                 .map(|radius| radius / f64::from(by));
@@ -116,11 +118,8 @@ impl Chosen {
                 rolling_shutter: frame.rolling_shutter,
                 file_size: (original.height, original.width),
                 has_mask: mask.is_some(),
-                depth: match depth {
-                    None => StoredDepth::None,
-                    Some(_) if frame.depth_is_full_size => StoredDepth::OfAnySize,
-                    Some(_) => StoredDepth::OfItsSize,
-                },
+                mask_is_inverted: frame.mask_is_inverted,
+                has_depth: depth.is_some(),
             });
             found.images.push(frame.image.clone());
             found.masks.extend(mask.cloned());
@@ -141,8 +140,9 @@ impl Chosen {
         let masks = masked.filter_map(|(image, frame)| {
             let camera = self.frames.camera(image)?;
             Some(MaskSize {
-                file: frame.file_size,
+                image: frame.file_size,
                 bits: (camera.height, camera.width),
+                is_inverted: frame.mask_is_inverted,
             })
         });
         MasksSpec {
@@ -171,7 +171,7 @@ impl Chosen {
         hash.write(of_all.as_bytes());
         let frames = self.frames.frames.iter().enumerate();
         let files = frames.clone().map(|(image, _)| image);
-        let depths = frames.filter(|(_, frame)| frame.depth != StoredDepth::None);
+        let depths = frames.filter(|(_, frame)| frame.has_depth);
         let files = files.zip(&self.images);
         let depths = depths.map(|(image, _)| image).zip(&self.depths);
         for (image, path) in files.chain(depths) {
@@ -183,7 +183,7 @@ impl Chosen {
             let path = std::path::absolute(path).map_err(failed)?;
             let size = self.frames.camera(image).map(|c| (c.width, c.height));
             hash.write(path.as_os_str().as_bytes());
-            let depth = self.frames.frames.get(image).map(|frame| frame.depth);
+            let depth = self.frames.frames.get(image).map(|frame| frame.has_depth);
             hash.write(format!(" {stamp:?} {changed:?} {size:?} {depth:?}\n").as_bytes());
         }
         Ok(hash.finish_128())

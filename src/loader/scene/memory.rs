@@ -10,7 +10,6 @@ use crate::forecast::scene::{MaskIngredients, SceneIngredients, SceneLimit};
 use crate::forecast::scene_files::{ImageFiles, MaskFiles};
 use crate::forecast::{SceneDeviceMemory, SceneForecast};
 use crate::jobs::pictures::device_bytes::DeviceBytes;
-use crate::jobs::scene::frames::StoredDepth;
 use crate::loader::scene::chosen::Chosen;
 use crate::loader::scene::options::SceneRun;
 use crate::plan::rays::mask_words;
@@ -74,7 +73,7 @@ impl SceneRun {
         beside: Beside,
     ) -> Result<Judged<SceneForecast>> {
         let frames = &chosen.frames;
-        let deep = (frames.frames.iter()).filter(|frame| frame.depth != StoredDepth::None);
+        let deep = (frames.frames.iter()).filter(|frame| frame.has_depth);
         let ingredients = SceneIngredients {
             workers: self.crew.count()?,
             shape,

@@ -15,7 +15,8 @@ pub(in crate::loader) struct SceneRun {
     pub(in crate::loader) split: Split,
     pub(in crate::loader) downscale: u32,
     pub(in crate::loader) masks: bool,
-    pub(in crate::loader) depths: bool,
+    /// None = those that the scene's file names; true = also those that are found by name.
+    pub(in crate::loader) depths: Option<bool>,
     pub(in crate::loader) alpha: bool,
     pub(in crate::loader) background: Background,
     pub(in crate::loader) crew: Crew,
@@ -36,7 +37,7 @@ impl SceneRun {
             split: Split::Train,
             downscale: 1,
             masks: true,
-            depths: true,
+            depths: None,
             alpha: false,
             background: Background::default(),
             crew: Crew {
@@ -73,10 +74,11 @@ macro_rules! scene_run_options {
             self
         }
 
-        /// Whether depths are read, where the scene has any: PNG of one channel, 16 bits.
-        /// Default true.
+        /// Whether depths are read. True: those that the scene's file names, and others that
+        /// have the name of their image, in `depths` or `depth`. False: none. Default: those
+        /// that the file names. PNG, TIFF, OpenEXR and NumPy's `.npy`, of any size.
         pub fn depths(mut self, read: bool) -> Self {
-            self.run.depths = read;
+            self.run.depths = Some(read);
             self
         }
 

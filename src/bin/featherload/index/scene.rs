@@ -119,6 +119,12 @@ fn lines(report: &SceneReport, points: Option<u64>) -> Vec<String> {
             lines.push(format!("{name:<11}{}{full}", output::grouped(count)));
         }
     }
+    if report.found_depths > 0 && report.depths == 0 {
+        let found = output::grouped(report.found_depths);
+        lines.push(format!(
+            "depths     {found} found by name: read with --depths"
+        ));
+    }
     if report.times > 0 {
         lines.push(format!("times      {}", output::grouped(report.times)));
     }

@@ -62,7 +62,7 @@ pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
     let mut images = Vec::with_capacity(count as usize);
     for number in 0..count {
         let at = format!("image {number} of {count}");
-        let _id = file.u32(&at)?;
+        let id = file.u32(&at)?;
         let quaternion = file.f64s(&at)?;
         let translation = file.f64s(&at)?;
         let camera = file.u32(&at)?;
@@ -71,6 +71,7 @@ pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
         // x, y and the number of a 3D point.
         file.skip(points, 24, &format!("the 2D points of {at}"))?;
         images.push(ModelImage {
+            id,
             quaternion,
             translation,
             camera,

@@ -6,6 +6,7 @@
 pub(super) const MOST_IMAGES: u64 = 1 << 22;
 
 pub(super) struct ModelImage {
+    pub(super) id: u32,
     /// From the world to the camera: a quaternion, w first.
     pub(super) quaternion: [f64; 4],
     pub(super) translation: [f64; 3],

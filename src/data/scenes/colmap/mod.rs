@@ -183,6 +183,7 @@ fn frames(
         }
         frames.push(FoundFrame {
             at: image.at,
+            number: image.id,
             folder: folder.to_owned(),
             path: PathBuf::from(&image.name),
             name: image.name,

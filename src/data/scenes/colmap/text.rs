@@ -184,7 +184,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Option<String>)> {
             number,
             rest: line,
         };
-        let _id: u32 = fields.number("IMAGE_ID")?;
+        let id: u32 = fields.number("IMAGE_ID")?;
         let quaternion = fields.numbers(["QW", "QX", "QY", "QZ"])?;
         let translation = fields.numbers(["TX", "TY", "TZ"])?;
         let camera = fields.number("CAMERA_ID")?;
@@ -197,6 +197,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Option<String>)> {
             return Err(fields.error(format!("more than {MOST_IMAGES} images")));
         }
         images.push(ModelImage {
+            id,
             quaternion,
             translation,
             camera,

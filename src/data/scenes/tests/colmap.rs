@@ -2,7 +2,7 @@
 
 use super::written::{Folder, Model, as_is};
 use crate::camera::Lens;
-use crate::data::scenes::options::{SceneFormat, SceneOptions, SplitBy};
+use crate::data::scenes::options::{ImageOrder, SceneFormat, SceneOptions, SplitBy};
 use crate::data::scenes::scene::{Scene, Split};
 
 /// The names of COLMAP's models by their number.
@@ -42,6 +42,32 @@ fn a_model_is_read_wherever_it_lies() {
             assert_eq!(scene.frames_of(Split::Eval), [0]);
             assert!(scene.frames[2].image.ends_with("images/sub/c.png"));
         }
+    }
+}
+
+/// `sorted(im_id_to_image.keys())` of nerfstudio's `ColmapDataParser`.
+#[test]
+fn images_are_in_the_order_of_gsplat_or_of_nerfstudio() {
+    let mut model = Model::small();
+    model.images.reverse();
+    let (binary, text) = (Folder::new(), Folder::new());
+    model.write(&binary);
+    model.write_text(&text, &NAMES);
+    for folder in [binary, text] {
+        let names = |image_order| {
+            let options = SceneOptions {
+                image_order,
+                ..as_is()
+            };
+            let scene = folder.open(&options).unwrap();
+            assert_eq!(scene.frames_of(Split::Eval), [0]);
+            scene.frames.into_iter().map(|f| f.name).collect::<Vec<_>>()
+        };
+        let by_name = ["a.png", "b.png", "sub/c.png"];
+        let by_number = ["sub/c.png", "b.png", "a.png"];
+        assert_eq!(names(None), by_name);
+        assert_eq!(names(Some(ImageOrder::Name)), by_name);
+        assert_eq!(names(Some(ImageOrder::Nerfstudio)), by_number);
     }
 }
 

@@ -1,0 +1,79 @@
+//! Depth images: one number a pixel, as the file has it.
+//!
+//! Pure. Reads what nerfstudio reads with NumPy and OpenCV's `IMREAD_ANYDEPTH`: arrays of NumPy,
+//! PNG of 8 and 16 bits, TIFF of integers and floats, OpenEXR. Colours are refused: in OpenCV
+//! they become grey, which is no depth. Never in here: what a number means.
+//!
+//! - `facts`: size and memory of a file, by its header; `png`, `npy`, `tiff`, `openexr`: the
+//!   numbers.
+
+mod facts;
+#[cfg(feature = "codecs")]
+mod npy;
+#[cfg(feature = "codecs")]
+mod openexr;
+#[cfg(feature = "codecs")]
+mod png;
+#[cfg(all(test, feature = "codecs"))]
+mod tests;
+#[cfg(feature = "codecs")]
+mod tiff;
+
+pub(crate) use facts::needed_bytes;
+
+#[cfg(feature = "codecs")]
+pub(crate) use reading::{is_deep_grey, read};
+
+#[cfg(feature = "codecs")]
+mod reading {
+    use std::io::Cursor;
+
+    use super::facts::{Facts, Kind};
+    use super::{npy, openexr, png, tiff};
+    use crate::error::SampleFault;
+    use crate::picture::limits::Limits;
+
+    /// Whether the file's height and width may be used.
+    pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
+
+    /// Reads a depth image to `levels`, row by row, and gives its height and width. `admit`
+    /// runs before a pixel is decoded.
+    ///
+    /// # Errors
+    /// A file that is no depth, or broken; what `admit` refuses; too many pixels or bytes.
+    pub(crate) fn read(
+        bytes: &[u8],
+        limits: &Limits,
+        admit: Admit<'_>,
+        levels: &mut Vec<f32>,
+    ) -> Result<(u32, u32), SampleFault> {
+        let facts = Facts::read(&mut Cursor::new(bytes), limits)?;
+        let (width, height) = facts.size;
+        limits.check_pixels("depth", (width, height))?;
+        admit((height, width))?;
+        limits.check_scratch("depth", facts.bytes)?;
+        let pixels = width as usize * height as usize;
+        levels.clear();
+        levels.try_reserve_exact(pixels).map_err(|_| {
+            let what = format!("no memory for {pixels} depths");
+            SampleFault::new(crate::error::FaultKind::NoMemory, what)
+        })?;
+        match facts.kind {
+            Kind::Npy => npy::read(bytes, levels)?,
+            Kind::Png => png::read(bytes, limits, levels)?,
+            Kind::Tiff => tiff::read(bytes, limits, levels)?,
+            Kind::OpenExr => openexr::read(bytes, facts.size, levels)?,
+        }
+        match levels.len() == pixels {
+            true => Ok((height, width)),
+            false => Err(super::facts::corrupt(
+                "has another number of pixels than its header says",
+            )),
+        }
+    }
+
+    /// Whether this is a grey PNG of 16 bits, of which 8-bit pixels lose the low ones.
+    pub(crate) fn is_deep_grey(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.get(24..26) == Some(&[16, 0])
+    }
+}
