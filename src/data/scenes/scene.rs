@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::camera::Camera;
+use crate::data::scenes::colmap::ModelFolder;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::PointsFile;
-use crate::data::scenes::unread::Unread;
+use crate::data::scenes::unread::MissingFiles;
 
 /// The images of a scene, with camera and pose each.
 ///
@@ -40,7 +41,10 @@ pub struct Scene {
     pub evaluates_all: bool,
     /// What the reader decided or left out, in sentences.
     pub notes: Vec<String>,
-    pub(super) unread: Unread,
+    /// All COLMAP models of the scene, where one of them is read.
+    pub models: Vec<ModelFolder>,
+    /// What the files name and is not there.
+    pub missing: MissingFiles,
     pub(super) points_file: Option<PointsFile>,
 }
 
