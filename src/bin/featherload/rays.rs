@@ -19,8 +19,8 @@ use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 /// Draw batches of rays from a scene. Reports rays per second, start and memory.
 #[derive(Args)]
 pub struct RaysArgs {
-    /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
-    /// file.
+    /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
+    /// or one such file; or a model's folder, such as sparse/1.
     scene: PathBuf,
 
     #[command(flatten)]

@@ -18,8 +18,8 @@ use crate::{Outcome, interrupt, output, scene_plan};
 /// Show whole images of a scene, one a step. Reports images per second, start and memory.
 #[derive(Args)]
 pub struct ViewsArgs {
-    /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
-    /// file.
+    /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
+    /// or one such file; or a model's folder, such as sparse/1.
     scene: PathBuf,
 
     #[command(flatten)]

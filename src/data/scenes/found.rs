@@ -3,12 +3,10 @@
 //!
 //! In the consumer. Plain values.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crate::data::scenes::colmap::ModelFolder;
 use crate::data::scenes::declared::Declared;
-use crate::data::scenes::names;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::PointsFile;
 use crate::data::scenes::scene::{Placement, Pose, RollingShutter, Split};
@@ -66,18 +64,6 @@ impl FoundFrame {
     pub(super) fn original(&self) -> PathBuf {
         self.folder.join(&self.path)
     }
-}
-
-/// The numbers of the frames of each name, by its [`names::key`].
-pub(super) fn by_name(frames: &[FoundFrame]) -> HashMap<String, Vec<usize>> {
-    let mut numbers: HashMap<String, Vec<usize>> = HashMap::with_capacity(frames.len());
-    for (number, frame) in frames.iter().enumerate() {
-        numbers
-            .entry(names::key(&frame.name))
-            .or_default()
-            .push(number);
-    }
-    numbers
 }
 
 /// Counts frames that name an image which an earlier frame names too.

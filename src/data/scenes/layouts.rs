@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::sys::regular;
 
-/// For an unknown layout, and for one that nothing else converts.
+/// For a layout that nothing converts.
 const BY_IMAGES: &str =
     "`ns-process-data images --data IMAGES --output-dir OUT` finds the cameras anew";
 
@@ -77,22 +77,27 @@ const EXPORTS: [(&str, &str, &str, &str); 3] = [
 pub(super) fn advice(root: &Path) -> Option<String> {
     let known = LAYOUTS.iter().find(|(files, ..)| {
         let is_there = |name: &&str| root.join(name).exists();
-        let is_mvs = **files != ["cams"] || has_mvs_cameras(&root.join("cams"));
-        files.iter().all(is_there) && is_mvs
+        // Classes of a data set may have such names too.
+        let holds_text = match **files {
+            ["cams"] => holds(&root.join("cams"), "_cam.txt"),
+            ["pose", ..] => holds(&root.join("pose"), ".txt"),
+            _ => true,
+        };
+        files.iter().all(is_there) && holds_text
     });
     let (name, file, how) = match known {
         Some((files, name, how)) => (*name, files.join(" and "), *how),
         None => export(root)?,
     };
     Some(format!(
-        "a scene of {name} ({file}), which is not read: {how}. --samples counts its images as \
-         samples of a data set"
+        "a scene of {name} ({file}), which is not read: {how}. `index --samples` counts its \
+         images as samples of a data set"
     ))
 }
 
-fn has_mvs_cameras(cams: &Path) -> bool {
-    let mut entries = std::fs::read_dir(cams).into_iter().flatten().flatten();
-    entries.any(|entry| entry.file_name().to_string_lossy().ends_with("_cam.txt"))
+fn holds(folder: &Path, suffix: &str) -> bool {
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().ends_with(suffix))
 }
 
 /// An export of a program: its name, the file, what converts it.

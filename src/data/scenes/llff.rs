@@ -143,8 +143,9 @@ fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
         Some("'<f8'") => true,
         Some("'<f4'") => false,
         other => {
+            let other = other.unwrap_or("unknown");
             return Err(error(format!(
-                "numbers of type {other:?}: save it as float64"
+                "numbers of type {other}: save it as float64"
             )));
         }
     };

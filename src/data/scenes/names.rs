@@ -4,7 +4,7 @@
 //! In the consumer. Reads folders, and only where a name leads to no file. Each name that is
 //! read in another way is counted in a note of the scene.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,17 @@ use crate::error::{Error, Result};
 
 /// A name with slashes, whichever system wrote it, for a comparison with others.
 pub(super) fn key(name: &str) -> String {
-    name.trim_start_matches("./")
-        .replace('\\', "/")
-        .nfc()
-        .collect()
+    let name = name.replace('\\', "/");
+    name.trim_start_matches("./").nfc().collect()
+}
+
+/// The numbers of the frames of each name, by its [`key`].
+pub(super) fn by_name(frames: &[FoundFrame]) -> HashMap<String, Vec<usize>> {
+    let mut numbers: HashMap<String, Vec<usize>> = HashMap::with_capacity(frames.len());
+    for (number, frame) in frames.iter().enumerate() {
+        numbers.entry(key(&frame.name)).or_default().push(number);
+    }
+    numbers
 }
 
 /// Gives frames, masks, depths and the point cloud the files that their names mean.
@@ -34,8 +41,8 @@ pub(super) fn settle(
 ) -> Result<()> {
     let mut names = Names::default();
     let mut taken: HashMap<PathBuf, String> = HashMap::new();
-    let mut moved: Vec<usize> = Vec::new();
-    for (number, frame) in found.frames.iter_mut().enumerate() {
+    let mut moved: HashSet<String> = HashSet::new();
+    for frame in &mut found.frames {
         let at = |what: String| Error::dataset(&found.file, format!("{}: {what}", frame.at));
         if !is_image_there(frame) {
             let file = names
@@ -43,7 +50,7 @@ pub(super) fn settle(
                 .map_err(at)?;
             if let Some(path) = file.or_else(|| names.slashed(&frame.name)) {
                 (frame.folder, frame.path) = split(&found.base, &path);
-                moved.push(number);
+                moved.insert(frame.name.clone());
             }
         }
         for path in [&mut frame.mask, &mut frame.depth].into_iter().flatten() {
@@ -57,7 +64,7 @@ pub(super) fn settle(
             let first = taken
                 .entry(frame.original())
                 .or_insert_with(|| frame.name.clone());
-            if *first != frame.name && moved.iter().any(|&n| found.frames[n].name == frame.name) {
+            if *first != frame.name && (moved.contains(first) || moved.contains(&frame.name)) {
                 let what = format!(
                     "{}: {first:?} and {:?} both mean {}: rename the file, or correct the names",
                     frame.at,

@@ -21,7 +21,8 @@ impl Scene {
     /// Reads the scene at `path`: a folder with `transforms.json`, with
     /// `transforms_train.json`, with `dslr/` of ScanNet++, with a COLMAP model
     /// (`sparse/0`, `sparse`, `colmap/sparse/0`, `colmap_text`), or with `poses_bounds.npy`; a
-    /// transforms file; or a model's folder, such as `sparse/1`. Opens every image and reads its header.
+    /// transforms file; or a model's folder, such as `sparse/1`. Opens every image and reads
+    /// its header.
     ///
     /// Poses are oriented, centred and scaled as nerfstudio's parser of the format does
     /// by default; `none`, `none` and no automatic scale keep the file's world. A COLMAP

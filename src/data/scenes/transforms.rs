@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::camera::Lens;
 use crate::data::scenes::declared::{Declared, Focal};
-use crate::data::scenes::found::{Found, FoundFrame, Repeated, by_name};
+use crate::data::scenes::found::{Found, FoundFrame, Repeated};
 use crate::data::scenes::keys::{self, Document, FrameKeys, LensKeys, Matrix};
 use crate::data::scenes::names;
 use crate::data::scenes::options::{Orientation, SceneFormat, SceneOptions};
@@ -134,7 +134,7 @@ fn mark_listed(
     if lists.iter().all(|(_, list, _)| list.is_none()) {
         return Ok(false);
     }
-    let numbers = by_name(frames);
+    let numbers = names::by_name(frames);
     let mut moved = 0;
     for (key, list, split) in lists {
         for name in list.as_deref().unwrap_or_default() {

@@ -138,12 +138,13 @@ fn lines(report: &SceneReport, points: Option<u64>) -> Vec<String> {
     }
     if report.models.len() > 1 {
         for model in &report.models {
-            let images = model
-                .images
-                .map_or("cannot be read".into(), output::grouped);
+            let images = match model.images {
+                Some(images) => format!("{} images", output::grouped(images)),
+                None => "cannot be read".to_owned(),
+            };
             let read = if model.is_read { ", read" } else { "" };
             lines.push(format!(
-                "model      {}: {images} images{read}",
+                "model      {}: {images}{read}",
                 model.folder.display()
             ));
         }

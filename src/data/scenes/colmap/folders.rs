@@ -80,7 +80,11 @@ fn model_folders(root: &Path) -> Vec<PathBuf> {
 
 /// All models of a scene, of which `read` is read.
 pub(super) fn count_models(root: &Path, read: &Path) -> Vec<ModelFolder> {
-    let models = model_folders(root).into_iter();
+    let mut models = model_folders(root);
+    if !models.iter().any(|m| m.components().eq(read.components())) {
+        models.push(read.to_owned());
+    }
+    let models = models.into_iter();
     models
         .map(|folder| ModelFolder {
             images: match folder.join("cameras.bin").exists() {

@@ -5,8 +5,8 @@
 //! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
 //! read: images have their own poses.
 //!
-//! - `folders`: where models and images lie; `models`: the camera models by number and name, and which lens each is; `image`: one
-//!   image of a model;
+//! - `folders`: where models and images lie; `image`: one image of a model;
+//! - `models`: the camera models by number and name, and which lens each is;
 //! - `binary`, `text`: the two forms; `reading`: fields of a binary file; `lines`: lines of a
 //!   text file.
 
@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::data::scenes::declared::Declared;
-use crate::data::scenes::found::{Found, FoundFrame, Repeated, by_name};
+use crate::data::scenes::found::{Found, FoundFrame, Repeated};
 use crate::data::scenes::names;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::{Points, PointsFile};
@@ -206,7 +206,7 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
 
 /// Marks frames by `train_list.txt` and its like; false where there is none of them.
 fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
-    let numbers = by_name(frames);
+    let numbers = names::by_name(frames);
     let mut any = false;
     for (name, split) in LISTS {
         let path = root.join(name);

@@ -48,7 +48,7 @@ fn smaller_images_are_chosen_as_nerfstudio_does() {
     assert!(scene.frames[0].image.ends_with("images_4/0.png"));
     assert_eq!(folder.open(&with_factor(1)).unwrap().cameras[0].width, 3300);
     let half = folder.open(&with_factor(2)).unwrap();
-    assert_eq!((half.frames.len(), half.report().missing), (2, 1));
+    assert_eq!((half.frames.len(), half.report().missing.images), (2, 1));
     let e = folder.open(&with_factor(8)).unwrap_err().to_string();
     assert!(
         e.contains("images_8") && e.contains("downscale_folder is 8"),
