@@ -18,8 +18,6 @@ from ._errors import DatasetError
 
 _T = TypeVar("_T")
 
-_FOLDERS = ("sparse/0", "sparse", "colmap/sparse/0", "colmap/sparse", "")
-
 
 class Image(NamedTuple):
     """An image of the model."""
@@ -40,18 +38,6 @@ class Cloud(NamedTuple):
     """N: mean distance of reprojection, pixels."""
     seen_by: dict[int, npt.NDArray[np.int32]]
     """The points that an image sees, by the image's id: rows of ``xyz``."""
-
-
-def model_folder(root: Path) -> Path:
-    """The folder of the model below a scene's."""
-    for folder in _FOLDERS:
-        for name in ("cameras.bin", "cameras.txt"):
-            if (root / folder / name).exists():
-                return root / folder
-    raise DatasetError(
-        f"{root}: no COLMAP model: no cameras.bin or cameras.txt in sparse/0 or sparse",
-        path=str(root),
-    )
 
 
 def read_images(model: Path) -> list[Image]:
@@ -100,12 +86,30 @@ def _images_binary(data: bytes) -> Iterator[Image]:
 
 
 def _images_text(data: bytes) -> Iterator[Image]:
-    # A line of the image and one of its points, which may be empty.
-    lines = [line for line in data.decode().splitlines() if not line.startswith("#")]
-    for line in lines[::2]:
+    # An image, then a line of its 2D points, which may be empty or missing: as Scene reads them.
+    takes_points = False
+    for line in _lines(data):
+        if line.startswith("#"):
+            continue
         parts = line.split(maxsplit=9)
-        if parts:
+        if takes_points and (not parts or _is_points(line)):
+            takes_points = False
+        elif parts:
             yield Image(int(parts[0]), int(parts[8]), parts[9])
+            takes_points = True
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    return (line.strip() for line in data.decode("utf-8-sig").split("\n"))
+
+
+def _is_points(line: str) -> bool:
+    """Whether a line is a list of X, Y, POINT3D_ID."""
+    words = line.split()
+    try:
+        return len(words) % 3 == 0 and all(float(word).is_integer() for word in words[2::3])
+    except ValueError:
+        return False
 
 
 def _points_binary(data: bytes) -> Iterator[_Point]:
@@ -118,8 +122,8 @@ def _points_binary(data: bytes) -> Iterator[_Point]:
 
 
 def _points_text(data: bytes) -> Iterator[_Point]:
-    for line in data.decode().splitlines():
-        if line.strip() and not line.startswith("#"):
+    for line in _lines(data):
+        if line and not line.startswith("#"):
             parts = line.split()
             xyz = tuple(map(float, parts[1:4]))
             rgb = tuple(map(int, parts[4:7]))

@@ -226,7 +226,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
 
     def stats(self) -> dict[str, Any]:
         """What happened so far: steps and rays given, their rate, images decoded, times by stage
-        (seconds), memory, deaths of workers, process ids.
+        (seconds), memory, deaths of workers, process ids. ``missing``, ``missing_images``,
+        ``missing_masks``, ``missing_depths`` and ``missing_points`` are what the scene's files
+        name and is not there.
 
         ``rays_per_s`` counts from the first batch on. ``store_bytes`` are all images,
         ``ring_bytes`` the batches' memory; ``memory_bytes`` that and what the processes have of

@@ -195,8 +195,17 @@ class SceneReport(Report):
             ["points", "yes" if self["has_points"] else "none"],
             ["decoded", _mib(3 * self["pixels"])],
             ["missing", f"{self['missing']:,} images"],
-            *(["note", note] for note in self["notes"]),
+            *([name, f"missing: {self[f'missing_{name}']:,}"]
+              for name in ("masks", "depths") if self[f"missing_{name}"]),
         ]
+        if self["missing_points"]:
+            rows.append(["points", f"missing: {self['missing_points']}"])
+        if len(self["models"]) > 1:
+            for model in self["models"]:
+                count = "cannot be read" if model["images"] is None else f"{model['images']:,} images"
+                read = ", read" if model["is_read"] else ""
+                rows.append(["model", f"{model['folder']}: {count}{read}"])
+        rows += [["note", note] for note in self["notes"]]
         return ["", ""], rows
 
 

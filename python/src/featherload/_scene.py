@@ -123,10 +123,12 @@ class Scene:
 
     ``path``
         A folder with ``transforms.json`` (nerfstudio, instant-ngp, ScanNet++), with
-        ``transforms_train.json`` (Blender, D-NeRF), or with a COLMAP model; or one such file.
+        ``transforms_train.json`` (Blender, D-NeRF), with a COLMAP model, or with
+        ``poses_bounds.npy`` (LLFF); or one such file, or a model's folder such as ``sparse/1``.
     ``format``
-        ``"nerfstudio"``, ``"instant-ngp"``, ``"blender"``, ``"scannet-pp"``, ``"colmap"``.
-        Default: what the files show.
+        ``"nerfstudio"``, ``"instant-ngp"``, ``"blender"``, ``"scannet-pp"``, ``"colmap"``,
+        ``"llff"``. Default: what the files show. Where a folder has several, the one with the
+        most images that are there.
     ``image_order``
         The order of the images, which decides how they are split: ``"name"``, or
         ``"nerfstudio"``, as its parser of the format has it (COLMAP's images by their numbers).
@@ -134,17 +136,18 @@ class Scene:
     ``orientation``, ``center``
         How the world is turned and where its origin lies, as nerfstudio's parsers do:
         ``"up"``, ``"vertical"``, ``"pca"``, ``"none"``; ``"poses"``, ``"focus"``, ``"none"``.
-        Default: ``"up"`` and ``"poses"``; ``"none"`` for Blender and instant-ngp.
+        Default: ``"up"`` and ``"poses"``; ``"none"`` for Blender, instant-ngp
+        and LLFF.
     ``auto_scale``, ``scale_factor``
         Whether camera centres are scaled into -1 to 1 (default: not for Blender and
-        instant-ngp), and a factor on top of that (default 1).
+        instant-ngp), and a factor on top of that (default 1). LLFF's nearest depth becomes 4/3.
     ``downscale_folder``
         The folder of images to read: 1 = the originals, n = ``images_n``. Default: halves while
         the larger side is over 1,600 pixels and there is a folder.
     ``split_by``
         Which frames train: a fraction (0.9), every n-th evaluates (a whole number),
         ``"filename"``, ``"listed"``, ``"all"``. Default: as the files list it, else every 8th of
-        COLMAP and a tenth of the others evaluate.
+        COLMAP and LLFF and a tenth of the others evaluate.
     ``find_masks``
         Whether masks are looked for by name where the files name none. Default True.
     ``find_depths``
@@ -154,7 +157,7 @@ class Scene:
         as nerfstudio's ``depth_unit_scale_factor``. Default: as the file says, else 0.001.
     ``strict``
         Refuse a scene of which an image is missing or cannot be read. Default: such frames are
-        left out, and named in ``report``.
+        left out, and named in ``report`` (``missing_images``); a warning counts them.
     ``max_json_bytes``, ``max_pixels``
         The largest ``transforms.json`` (default ``"256M"``) and image (default 178,956,970
         pixels) that are read.

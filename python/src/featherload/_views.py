@@ -236,7 +236,9 @@ class Views(SceneRun[ViewStream], Iterator[View]):
 
     def report(self) -> dict[str, Any]:
         """What happened so far: views given, their rate, images decoded, times by stage
-        (seconds), memory, deaths of workers, process ids.
+        (seconds), memory, deaths of workers, process ids. ``missing``, ``missing_images``,
+        ``missing_masks``, ``missing_depths`` and ``missing_points`` are what the scene's files
+        name and is not there.
 
         ``views_per_s`` counts from the first view on. ``store_bytes`` are all images,
         ``ring_bytes`` the memory of the views; ``memory_bytes`` that and what the processes have

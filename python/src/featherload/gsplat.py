@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ._colmap import model_folder, read_images, read_points
+from ._colmap import read_images, read_points
 from ._errors import ConfigError, DatasetError
 from ._scene import Camera, Scene
 from ._views import Views
@@ -97,7 +97,6 @@ class Parser:
             except (ValueError, IndexError, OSError) as e:
                 raise DatasetError(f"{bounds}: {e}: mend it, or remove it", path=str(bounds)) from e
 
-        model = model_folder(root)
         has_folder = factor > 1 and (root / f"images_{factor}").is_dir()
         is_small = bool(self.extconf["no_factor_suffix"])
         self._scene: Scene | None = None
@@ -120,6 +119,8 @@ class Parser:
             self._options["undistort"] = True
         self._views: tuple[int, Views] | None = None
 
+        models = self.scene.report["models"]
+        model = Path(next(found["folder"] for found in models if found["is_read"]))
         by_name = {image.name: image for image in read_images(model)}
         images = [by_name[frame.name] for frame in frames]
         cloud = read_points(model)

@@ -14,15 +14,18 @@ use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
 use crate::run_length::{is_measured, too_short};
-use crate::scene_args::SplitArg;
+use crate::scene_args::{self, SceneReading, SplitArg};
 use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 
 /// Draw batches of rays from a scene. Reports rays per second, start and memory.
 #[derive(Args)]
 pub struct RaysArgs {
-    /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
-    /// file.
+    /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
+    /// or one such file; or a model's folder, such as sparse/1.
     scene: PathBuf,
+
+    #[command(flatten)]
+    reading: SceneReading,
 
     /// Rays of a step.
     #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS)]
@@ -227,7 +230,7 @@ impl RaysArgs {
             (None, None, Spread::Uniform) => RaySampler::Uniform,
             (None, None, Spread::ByImage) => RaySampler::ByImage,
         };
-        let mut builder = Rays::builder(self.scene.as_path())
+        let mut builder = Rays::builder(self.reading.source(&self.scene))
             .rays(self.rays)
             .start(self.start)
             .split(self.split.into())
@@ -457,6 +460,7 @@ impl Report {
                 output::grouped(invalid)
             ))?;
         }
+        scene_args::print_missing(&run.missing.lines())?;
         output::dropped_lines(run.stderr_lost)?;
         if let Some(digest) = &self.digest {
             output::line(&format!("  digest         {digest}"))?;

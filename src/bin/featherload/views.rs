@@ -13,15 +13,18 @@ use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
 use crate::run_length::{is_measured, too_short};
-use crate::scene_args::SplitArg;
+use crate::scene_args::{self, SceneReading, SplitArg};
 use crate::{Outcome, interrupt, output, scene_plan};
 
 /// Show whole images of a scene, one a step. Reports images per second, start and memory.
 #[derive(Args)]
 pub struct ViewsArgs {
-    /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
-    /// file.
+    /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
+    /// or one such file; or a model's folder, such as sparse/1.
     scene: PathBuf,
+
+    #[command(flatten)]
+    reading: SceneReading,
 
     /// Steps.
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -172,7 +175,7 @@ struct Report {
 
 impl ViewsArgs {
     fn builder(&self) -> ViewsBuilder {
-        let mut builder = Views::builder(self.scene.as_path())
+        let mut builder = Views::builder(self.reading.source(&self.scene))
             .start(self.start)
             .split(self.split.into())
             .undistort(self.undistort)
@@ -395,6 +398,7 @@ impl Report {
             share(run.decode_s),
             share(run.show_s),
         ))?;
+        scene_args::print_missing(&run.missing.lines())?;
         output::dropped_lines(run.stderr_lost)?;
         if let Some(digest) = &self.digest {
             output::line(&format!("  digest         {digest}"))?;

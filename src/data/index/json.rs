@@ -4,7 +4,7 @@
 //! Used in the consumer, by reports.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
@@ -20,4 +20,11 @@ impl Serialize for Lossy<'_> {
 /// For a path that is a field of what is derived.
 pub(crate) fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
     Lossy(path.as_os_str()).serialize(s)
+}
+
+/// The same of a path that may be missing.
+pub(crate) fn lossy_option<S: Serializer>(path: &Option<PathBuf>, s: S) -> Result<S::Ok, S::Error> {
+    path.as_ref()
+        .map(|path| Lossy(path.as_os_str()))
+        .serialize(s)
 }

@@ -82,7 +82,7 @@ pub(crate) use coming::is_kept_index;
 pub(crate) use coming::kept_hashes;
 pub(crate) use coming::{ComingShards, one_for_each, one_for_some, open_kept};
 pub use folder::{FolderLabels, FolderOptions};
-pub(crate) use json::lossy;
+pub(crate) use json::{lossy, lossy_option};
 pub use label::Label;
 pub use list::{Delimiter, ListLabels, ListOptions};
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};

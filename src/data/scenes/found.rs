@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::data::scenes::colmap::ModelFolder;
 use crate::data::scenes::declared::Declared;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::PointsFile;
@@ -15,6 +16,8 @@ use crate::data::scenes::scene::{Placement, Pose, RollingShutter, Split};
 pub(super) struct Found {
     pub(super) format: SceneFormat,
     pub(super) root: PathBuf,
+    /// The folder that names of images start from.
+    pub(super) base: PathBuf,
     /// The file that says it, for errors.
     pub(super) file: PathBuf,
     pub(super) frames: Vec<FoundFrame>,
@@ -23,11 +26,15 @@ pub(super) struct Found {
     /// `orientation_override`.
     pub(super) orientation: Option<crate::data::scenes::options::Orientation>,
     pub(super) applied: Placement,
+    /// What automatic scaling multiplies by, where the format has a rule of its own.
+    pub(super) scale: Option<f64>,
     pub(super) depth_unit: Option<f64>,
     pub(super) points: Option<PointsFile>,
     /// Whether the files say which frames are for what.
     pub(super) is_listed: bool,
     pub(super) notes: Vec<String>,
+    /// The COLMAP models of the scene, where one of them is read.
+    pub(super) models: Vec<ModelFolder>,
 }
 
 #[derive(Debug, Clone)]
@@ -58,5 +65,32 @@ pub(super) struct FoundFrame {
 impl FoundFrame {
     pub(super) fn original(&self) -> PathBuf {
         self.folder.join(&self.path)
+    }
+}
+
+/// Counts frames that name an image which an earlier frame names too.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    count: u64,
+    first: String,
+}
+
+impl Repeated {
+    /// `at`: where in the file the frame stands.
+    pub(super) fn add(&mut self, at: &str) {
+        if self.count == 0 {
+            at.clone_into(&mut self.first);
+        }
+        self.count += 1;
+    }
+
+    pub(super) fn note(&self) -> Option<String> {
+        (self.count > 0).then(|| {
+            format!(
+                "frames that name an image of an earlier frame: {}, first at {}. All are kept, \
+                 as in nerfstudio",
+                self.count, self.first
+            )
+        })
     }
 }

@@ -3,7 +3,7 @@
 //! In the consumer. Reads headers of images, by threads that have ended when the call
 //! returns; of masks and depths only whether they are there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::sys::threads::each;
 const MAX_AUTO_RESOLUTION: f64 = 1600.0;
 
 /// What a name without extension may have for one, in this order.
-const EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "exr", "webp", "JPG"];
+pub(super) const EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "exr", "webp", "JPG"];
 
 /// What smaller images may have for an extension where the originals have another.
 const OTHER_EXTENSIONS: [&str; 4] = ["png", "jpg", "JPG", "jpeg"];
@@ -124,7 +124,13 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
                 ))
             }
         },
-        None if !matches!(found.format, SceneFormat::Nerfstudio | SceneFormat::Colmap) => Ok(1),
+        None if matches!(
+            found.format,
+            SceneFormat::Blender | SceneFormat::InstantNgp | SceneFormat::ScannetPp
+        ) =>
+        {
+            Ok(1)
+        }
         None => {
             let size = |frame: &FoundFrame| {
                 let header = header_at(&frame.original(), limits);
@@ -132,8 +138,14 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
             };
             let mut sized = (found.frames.iter()).filter_map(|frame| Some((frame, size(frame)?)));
             let Some((frame, (w, h))) = sized.next() else {
-                return Ok(1);
+                // No original is there: the largest of the smaller ones.
+                let there = |factor: &u32| found.frames.iter().any(|f| has_folder(f, *factor));
+                return Ok(smaller_folders(found).into_iter().find(there).unwrap_or(1));
             };
+            // LLFF's scenes are read at the size that is asked for.
+            if found.format == SceneFormat::Llff {
+                return Ok(1);
+            }
             let side = f64::from(w.max(h));
             let mut factor = 1;
             while side / f64::from(factor) > MAX_AUTO_RESOLUTION && has_folder(frame, factor * 2) {
@@ -142,6 +154,34 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
             Ok(factor)
         }
     }
+}
+
+/// The numbers n of folders `images_n` beside the originals, the smallest first.
+fn smaller_folders(found: &Found) -> Vec<u32> {
+    let folders: BTreeSet<&Path> = found.frames.iter().map(|f| f.folder.as_path()).collect();
+    let numbers = folders.into_iter().flat_map(|folder| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let beside = std::fs::read_dir(folder.parent().unwrap_or(&found.root));
+        let entries = beside.into_iter().flatten().flatten();
+        let names: Vec<String> = entries
+            .filter_map(|e| e.file_name().into_string().ok())
+            .collect();
+        let number = |entry: &String| entry.strip_prefix(&*name)?.strip_prefix('_')?.parse().ok();
+        names
+            .iter()
+            .filter_map(number)
+            .filter(|n| *n > 1)
+            .collect::<Vec<u32>>()
+    });
+    numbers.collect::<BTreeSet<u32>>().into_iter().collect()
+}
+
+/// Whether the image of a frame is there, in its size or a smaller one.
+pub(super) fn is_anywhere(root: &Path, frame: &FoundFrame) -> bool {
+    [1, 2, 4, 8].into_iter().any(|factor| {
+        let mut files = candidates(root, frame, factor).into_iter();
+        files.any(|path| path.exists())
+    })
 }
 
 /// Beside a folder of images the one called `kind`, small and full size.
@@ -230,6 +270,7 @@ impl Finder<'_> {
             name: frame.name.clone(),
             path: path.to_owned(),
             reason,
+            misses_mask: false,
         };
         let mut nowhere = unread(&all[0], "no such file".into());
         for path in all {
@@ -257,9 +298,10 @@ impl Finder<'_> {
             match &frame.mask {
                 Some(mask) => {
                     // Without its mask the image would teach what it must not.
-                    let (path, full) = self
-                        .named(mask, "masks")
-                        .ok_or_else(|| unread(mask, "its mask is missing: no such file".into()))?;
+                    let (path, full) = self.named(mask, "masks").ok_or_else(|| UnreadImage {
+                        misses_mask: true,
+                        ..unread(mask, "its mask is missing: no such file".into())
+                    })?;
                     (files.mask, files.mask_is_full_size) = (Some(path), full);
                 }
                 None => {

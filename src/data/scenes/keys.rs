@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::data::scenes::json_values::{self, Number, Text};
 use crate::error::{self, Error, Result};
 use crate::sys::regular;
 use crate::sys::text_file::{self, Refused};
@@ -112,7 +113,7 @@ impl LensKeys {
     /// Takes the value of a key, if it is one of a camera.
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         if let Some(at) = NUMBERS.iter().position(|number| *number == key) {
-            if let Some(value) = map.next_value::<Option<f64>>()? {
+            if let Some(Number(value)) = map.next_value()? {
                 self.numbers.push((at as u8, value));
             }
             return Ok(true);
@@ -124,11 +125,14 @@ impl LensKeys {
             return Ok(true);
         }
         match key {
-            "camera_model" => self.camera_model = map.next_value()?,
+            "camera_model" => self.camera_model = text(map)?,
             "distortion_params" => {
                 self.distortion_params = map.next_value::<Option<Few>>()?.map(|few| few.0);
             }
-            "rolling_shutter" => self.rolling_shutter = map.next_value()?,
+            "rolling_shutter" => {
+                let timing = map.next_value::<Option<[Number; 4]>>()?;
+                self.rolling_shutter = timing.map(|timing| timing.map(|number| number.0));
+            }
             "ftheta_p0" => {
                 map.next_value::<IgnoredAny>()?;
                 self.has_ftheta = true;
@@ -139,7 +143,10 @@ impl LensKeys {
     }
 }
 
-/// Three rows of four numbers; a fourth row must be 0 0 0 1.
+/// How far the last row of a matrix may be from 0 0 0 1: what inverting it in `f32` leaves.
+const LAST_ROW: f64 = 1e-3;
+
+/// Three rows of four numbers; a fourth row must be 0 0 0 1, within [`LAST_ROW`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Matrix(pub(super) [[f64; 4]; 3]);
 
@@ -165,14 +172,22 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Document> {
     if len > max_bytes {
         return Err(too_long(len));
     }
-    let text = text_file::read(file, max_bytes).map_err(|refused| match refused {
+    let mut text = text_file::read(file, max_bytes).map_err(|refused| match refused {
         Refused::Read(e) => Error::io_at("read", path, e),
         // It has grown since.
         Refused::TooLong(most) => too_long(most.saturating_add(1)),
-        zero @ Refused::Zero(_) => Error::dataset(path, format!("{zero}: write it again")),
+        // UTF-16 has a zero byte beside each letter.
+        zero @ Refused::Zero(at) => Error::dataset(
+            path,
+            match at < 4 {
+                true => format!("{zero}, as UTF-16 has: save it as UTF-8"),
+                false => format!("{zero}: write it again"),
+            },
+        ),
     })?;
+    json_values::quote_words(&mut text);
     let json = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-    serde_json::from_slice(json).map_err(|e| malformed(path, json, &e))
+    serde_json::from_slice(json).map_err(|e| malformed(path, &e))
 }
 
 /// A file of a scene that cannot be opened.
@@ -184,22 +199,13 @@ pub(super) fn unopened(path: &Path, e: &std::io::Error) -> Error {
     Error::dataset(path, what)
 }
 
-fn malformed(path: &Path, json: &[u8], e: &serde_json::Error) -> Error {
+fn malformed(path: &Path, e: &serde_json::Error) -> Error {
     let text = e.to_string();
     let place = format!(" at line {} column {}", e.line(), e.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
-    let line = json.split(|&b| b == b'\n').nth(e.line().saturating_sub(1));
-    let near = line.map_or(&[][..], |line| {
-        let from = e.column().saturating_sub(10).min(line.len());
-        &line[from..e.column().saturating_add(10).min(line.len())]
-    });
-    let near = String::from_utf8_lossy(near);
-    let hint = match near.contains("NaN") || near.contains("Infinity") {
-        true => {
-            ": NaN and Infinity are not JSON. The pose of this frame is unknown: remove the frame"
-        }
-        // An error that was given a name is no longer one of its kind.
-        false if what.contains("EOF while") => ": the file is cut off",
+    // An error that was given a name is no longer one of its kind.
+    let hint = match what.contains("EOF while") {
+        true => ": the file is cut off",
         false => "",
     };
     Error::dataset_line(
@@ -243,13 +249,13 @@ impl Document {
             }
             "has_mask" => self.has_mask = map.next_value()?,
             "applied_transform" => self.applied_transform = map.next_value()?,
-            "applied_scale" => self.applied_scale = map.next_value()?,
-            "ply_file_path" => self.ply_file_path = map.next_value()?,
+            "applied_scale" => self.applied_scale = number(map)?,
+            "ply_file_path" => self.ply_file_path = text(map)?,
             "train_filenames" => self.train_filenames = names(map)?,
             "val_filenames" => self.val_filenames = names(map)?,
             "test_filenames" => self.test_filenames = names(map)?,
-            "orientation_override" => self.orientation_override = map.next_value()?,
-            "integer_depth_scale" => self.integer_depth_scale = map.next_value()?,
+            "orientation_override" => self.orientation_override = text(map)?,
+            "integer_depth_scale" => self.integer_depth_scale = number(map)?,
             _ => {
                 if !self.lens.take(key, map)? {
                     map.next_value::<IgnoredAny>()?;
@@ -261,7 +267,16 @@ impl Document {
 }
 
 fn names<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Vec<String>>, A::Error> {
-    Ok(map.next_value::<Option<Entries<String>>>()?.map(|e| e.0))
+    let list = map.next_value::<Option<Entries<Text>>>()?;
+    Ok(list.map(|list| list.0.into_iter().map(|name| name.0).collect()))
+}
+
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<String>, A::Error> {
+    Ok(map.next_value::<Option<Text>>()?.map(|text| text.0))
+}
+
+fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<f64>, A::Error> {
+    Ok(map.next_value::<Option<Number>>()?.map(|number| number.0))
 }
 
 impl<'de> Deserialize<'de> for FrameKeys {
@@ -287,14 +302,14 @@ impl<'de> Deserialize<'de> for FrameKeys {
 impl FrameKeys {
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         match key {
-            "file_path" => self.file_path = map.next_value()?,
+            "file_path" => self.file_path = text(map)?,
             "transform_matrix" => self.transform_matrix = map.next_value()?,
             "transform_matrix_start" => self.transform_matrix_start = map.next_value()?,
             "transform_matrix_end" => self.transform_matrix_end = map.next_value()?,
-            "mask_path" => self.mask_path = map.next_value()?,
-            "depth_file_path" => self.depth_file_path = map.next_value()?,
-            "depth_path" => self.depth_path = map.next_value()?,
-            "time" => self.time = map.next_value()?,
+            "mask_path" => self.mask_path = text(map)?,
+            "depth_file_path" => self.depth_file_path = text(map)?,
+            "depth_path" => self.depth_path = text(map)?,
+            "time" => self.time = number(map)?,
             _ => {
                 if !self.lens.take(key, map)? {
                     map.next_value::<IgnoredAny>()?;
@@ -316,15 +331,19 @@ impl<'de> Deserialize<'de> for Matrix {
             fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Matrix, A::Error> {
                 let mut matrix = [[0.0; 4]; 3];
                 for (i, row) in matrix.iter_mut().enumerate() {
-                    let next = rows.next_element()?;
-                    *row = next.ok_or_else(|| de::Error::invalid_length(i, &self))?;
+                    let next = rows.next_element::<[Number; 4]>()?;
+                    let next = next.ok_or_else(|| de::Error::invalid_length(i, &self))?;
+                    *row = next.map(|number| number.0);
                 }
-                if let Some(last) = rows.next_element::<[f64; 4]>()?
-                    && last != [0.0, 0.0, 0.0, 1.0]
-                {
-                    return Err(de::Error::custom(format!(
-                        "the last row is {last:?}: use [0, 0, 0, 1]"
-                    )));
+                if let Some(last) = rows.next_element::<[Number; 4]>()? {
+                    let last = last.map(|number| number.0);
+                    let due = [0.0, 0.0, 0.0, 1.0];
+                    let is_due = |(value, due): (f64, f64)| (value - due).abs() <= LAST_ROW;
+                    if !last.into_iter().zip(due).all(is_due) {
+                        return Err(de::Error::custom(format!(
+                            "the last row is {last:?}: use [0, 0, 0, 1]"
+                        )));
+                    }
                 }
                 match rows.next_element::<IgnoredAny>()? {
                     Some(_) => Err(de::Error::invalid_length(5, &self)),
@@ -346,7 +365,7 @@ impl<'de> Deserialize<'de> for Few {
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Few, A::Error> {
                 let mut few = Vec::new();
-                while let Some(value) = seq.next_element()? {
+                while let Some(Number(value)) = seq.next_element()? {
                     if few.len() == 16 {
                         return Err(de::Error::invalid_length(17, &self));
                     }

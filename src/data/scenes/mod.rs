@@ -9,10 +9,12 @@
 //! refused ([`SceneOptions::strict`]).
 //!
 //! - `scene`: what a scene is; `options`: how it is read; `open`: from files to a scene;
-//! - `keys`: `transforms.json` as text; `transforms`: its dialects; `colmap`: models;
+//! - `ways`: which files describe a scene; `layouts`: files that are named and not read;
+//! - `keys`: `transforms.json` as text; `json_values`: its numbers and words;
+//!   `transforms`: its dialects; `colmap`: models; `llff`: `poses_bounds.npy`;
 //! - `found`: what the files say, before images are looked for; `declared`: a camera
 //!   before its image's size is known; `images`: files of images, masks and depths;
-//!   `unread`: images that are missing;
+//!   `unread`: files that are missing; `names`: files whose names another system wrote;
 //! - `place`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
 //!   signs; `split`: frames for training and evaluation;
 //! - `points`: a point cloud; `ply`: of a PLY file; `cloud`: that of a scene;
@@ -26,7 +28,11 @@ mod drawing;
 mod eigen;
 mod found;
 mod images;
+mod json_values;
 mod keys;
+mod layouts;
+mod llff;
+mod names;
 mod open;
 mod options;
 mod place;
@@ -40,10 +46,12 @@ mod split;
 mod tests;
 mod transforms;
 mod unread;
+mod ways;
 
+pub use colmap::ModelFolder;
 pub use drawing::scene_svg;
 pub use options::{Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy};
 pub use points::Points;
 pub use report::{CameraCount, SceneReport};
 pub use scene::{Frame, Placement, Pose, RollingShutter, Scene, Split};
-pub use unread::UnreadImage;
+pub use unread::{MissingFiles, UnreadImage};

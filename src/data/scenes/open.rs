@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::camera::{Camera, Lens};
 use crate::data::scenes::found::Found;
@@ -14,15 +14,17 @@ use crate::data::scenes::options::{
     Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy,
 };
 use crate::data::scenes::scene::{Frame, Placement, RollingShutter, Scene};
-use crate::data::scenes::unread::{NAMED, Unread, UnreadImage};
-use crate::data::scenes::{colmap, place, split, transforms};
+use crate::data::scenes::unread::{MissingFiles, UnreadImage};
+use crate::data::scenes::ways::{self, Way};
+use crate::data::scenes::{layouts, place, split};
 use crate::error::{Error, Result};
 
 impl Scene {
     /// Reads the scene at `path`: a folder with `transforms.json`, with
-    /// `transforms_train.json`, with `dslr/` of ScanNet++, or with a COLMAP model
-    /// (`sparse/0`, `sparse`, `colmap/sparse/0`); a transforms file; or a model's folder.
-    /// Opens every image and reads its header.
+    /// `transforms_train.json`, with `dslr/` of ScanNet++, with a COLMAP model
+    /// (`sparse/0`, `sparse`, `colmap/sparse/0`, `colmap_text`), or with `poses_bounds.npy`; a
+    /// transforms file; or a model's folder, such as `sparse/1`. Opens every image and reads
+    /// its header.
     ///
     /// Poses are oriented, centred and scaled as nerfstudio's parser of the format does
     /// by default; `none`, `none` and no automatic scale keep the file's world. A COLMAP
@@ -40,118 +42,13 @@ impl Scene {
     /// The format of the scene at `path`, by which files are there; none where it is no
     /// scene. Reads no file.
     pub fn detect(path: impl AsRef<Path>) -> Option<SceneFormat> {
-        detect(path.as_ref()).map(|way| way.format())
+        ways::ways(path.as_ref()).first().map(Way::format)
     }
-}
 
-/// Where a scene's description lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
-    /// A transforms file.
-    Transforms(PathBuf),
-    /// A folder of `transforms_train.json` and its like.
-    Blender(PathBuf),
-    /// The folder `dslr`.
-    Scannet(PathBuf),
-    /// A scene's folder, or a model's.
-    Colmap(PathBuf),
-}
-
-impl Way {
-    fn format(&self) -> SceneFormat {
-        match self {
-            Self::Transforms(_) => SceneFormat::Nerfstudio,
-            Self::Blender(_) => SceneFormat::Blender,
-            Self::Scannet(_) => SceneFormat::ScannetPp,
-            Self::Colmap(_) => SceneFormat::Colmap,
-        }
-    }
-}
-
-fn is_blender_file(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    transforms::BLENDER.iter().any(|(known, _)| name == *known)
-}
-
-fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
-
-/// The folder `dslr` of a scene of ScanNet++.
-fn scannet_folder(path: &Path) -> Option<PathBuf> {
-    let folders = [path.join("dslr"), path.to_owned()];
-    folders.into_iter().find(|dslr| {
-        dslr.join("resized_images").is_dir() && dslr.join("nerfstudio/transforms.json").exists()
-    })
-}
-
-fn detect(path: &Path) -> Option<Way> {
-    if path.is_dir() {
-        let file = path.join("transforms.json");
-        return if file.exists() {
-            Some(Way::Transforms(file))
-        } else if transforms::BLENDER
-            .iter()
-            .any(|(name, _)| path.join(name).exists())
-        {
-            Some(Way::Blender(path.to_owned()))
-        } else if let Some(dslr) = scannet_folder(path) {
-            Some(Way::Scannet(dslr))
-        } else {
-            colmap::model_folder(path).map(|_| Way::Colmap(path.to_owned()))
-        };
-    }
-    if !path.is_file() {
-        return None;
-    }
-    let is_json = path
-        .extension()
-        .is_some_and(|extension| extension == "json");
-    match is_json {
-        true if is_blender_file(path) => Some(Way::Blender(folder_of(path))),
-        true => {
-            // dslr/nerfstudio/transforms.json
-            let dslr = folder_of(&folder_of(path));
-            let is_scannet = scannet_folder(&dslr).is_some_and(|found| found == dslr);
-            Some(match is_scannet {
-                true => Way::Scannet(dslr),
-                false => Way::Transforms(path.to_owned()),
-            })
-        }
-        false => {
-            let name = path.file_name().unwrap_or_default();
-            let is_model = ["cameras", "images", "points3D"].iter().any(|part| {
-                name == format!("{part}.bin").as_str() || name == format!("{part}.txt").as_str()
-            });
-            is_model.then(|| Way::Colmap(folder_of(path)))
-        }
-    }
-}
-
-/// The way of a format that somebody named.
-fn way_of(path: &Path, format: SceneFormat) -> Way {
-    let is_file = path.is_file();
-    match format {
-        SceneFormat::Nerfstudio | SceneFormat::InstantNgp => Way::Transforms(match is_file {
-            true => path.to_owned(),
-            false => path.join("transforms.json"),
-        }),
-        SceneFormat::Blender => Way::Blender(match is_file {
-            true => folder_of(path),
-            false => path.to_owned(),
-        }),
-        SceneFormat::ScannetPp => Way::Scannet(match scannet_folder(path) {
-            Some(dslr) => dslr,
-            None if is_file => folder_of(&folder_of(path)),
-            None => path.join("dslr"),
-        }),
-        SceneFormat::Colmap => Way::Colmap(match is_file {
-            true => folder_of(path),
-            false => path.to_owned(),
-        }),
+    /// Of a folder whose cameras are in a form that is not read, such as OpenSfM's: which
+    /// form, and what converts it.
+    pub fn conversion(path: impl AsRef<Path>) -> Option<String> {
+        layouts::advice(path.as_ref())
     }
 }
 
@@ -163,32 +60,7 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
             _ => Error::dataset(path, e.to_string()),
         });
     }
-    let way = match options.format {
-        Some(format) => way_of(path, format),
-        None => detect(path).ok_or_else(|| {
-            Error::dataset(
-                path,
-                "no scene here: give a folder with transforms.json, transforms_train.json, \
-                 dslr/nerfstudio/transforms.json, or a COLMAP model (cameras.bin or cameras.txt \
-                 in sparse/0, sparse or colmap/sparse/0)",
-            )
-        })?,
-    };
-    let mut found = match &way {
-        Way::Transforms(file) => transforms::open(file, options.format, options)?,
-        Way::Blender(root) => transforms::open_blender(root, options)?,
-        Way::Scannet(dslr) => transforms::open_scannet(dslr, options)?,
-        Way::Colmap(root) => colmap::open(root)?,
-    };
-    if matches!(way, Way::Transforms(_))
-        && options.format.is_none()
-        && path.is_dir()
-        && colmap::model_folder(path).is_some()
-    {
-        found.notes.push(
-            "transforms.json is read. There is a COLMAP model too (format: colmap reads it)".into(),
-        );
-    }
+    let mut found = ways::read(path, options)?;
     sort(&mut found, options.image_order);
     let split_by = mark(&mut found, options)?;
     let to_scene = placement(&mut found, options)?;
@@ -218,7 +90,10 @@ fn sort(found: &mut Found, order: Option<ImageOrder>) {
         false => ImageOrder::Nerfstudio,
     });
     match (order, found.format) {
-        (ImageOrder::Nerfstudio, SceneFormat::Blender | SceneFormat::InstantNgp) => {}
+        (
+            ImageOrder::Nerfstudio,
+            SceneFormat::Blender | SceneFormat::InstantNgp | SceneFormat::Llff,
+        ) => {}
         (ImageOrder::Nerfstudio, SceneFormat::Colmap) => {
             found.frames.sort_by_key(|frame| frame.number);
         }
@@ -231,7 +106,7 @@ fn sort(found: &mut Found, order: Option<ImageOrder>) {
 fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
     let default = match found.format {
         _ if found.is_listed => SplitBy::Listed,
-        SceneFormat::Colmap => SplitBy::Interval(8),
+        SceneFormat::Colmap | SceneFormat::Llff => SplitBy::Interval(8),
         _ => SplitBy::Fraction(0.9),
     };
     let by = options.split.unwrap_or(default);
@@ -256,7 +131,9 @@ fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
 
 /// From the file's world to the scene's.
 fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
-    let keeps = matches!(found.format, SceneFormat::Blender | SceneFormat::InstantNgp);
+    let format = found.format;
+    let is_scaled = !matches!(format, SceneFormat::Blender | SceneFormat::InstantNgp);
+    let keeps = !is_scaled || format == SceneFormat::Llff;
     let orientation = options.orientation.or(found.orientation);
     let orientation = orientation.unwrap_or(match keeps {
         true => Orientation::None,
@@ -281,10 +158,11 @@ fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
         scale: 1.0,
     };
     to_scene.transform = oriented.behind(&to_scene.transform);
-    if options.auto_scale.unwrap_or(!keeps) {
+    if options.auto_scale.unwrap_or(is_scaled) {
         let largest = place::largest(poses.iter().map(|pose| oriented.pose(pose)));
-        match (1.0 / largest).is_finite() {
-            true => to_scene.scale = 1.0 / largest,
+        let scale = found.scale.unwrap_or(1.0 / largest);
+        match scale.is_finite() {
+            true => to_scene.scale = scale,
             false => found.notes.push(
                 "all cameras are at the origin, so there is nothing to scale by: remove \
                        the scaling"
@@ -306,7 +184,7 @@ fn assemble(
 ) -> Result<Scene> {
     let mut cameras = Cameras::default();
     let mut frames = Vec::with_capacity(files.len());
-    let mut unread = Unread::default();
+    let mut missing = MissingFiles::default();
     let (mut unlisted, mut turned, mut found_masks, mut inverted) = (0u64, 0u64, 0u64, 0u64);
     let (mut scaled, mut skewed, mut found_depths) = (0u64, 0u64, 0u64);
     let total = found.frames.len();
@@ -314,10 +192,7 @@ fn assemble(
         let files = match files {
             Ok(files) => files,
             Err(image) => {
-                unread.count += 1;
-                if unread.named.len() < NAMED {
-                    unread.named.push(image);
-                }
+                missing.add(image);
                 continue;
             }
         };
@@ -335,7 +210,7 @@ fn assemble(
             unlisted += 1;
             continue;
         };
-        unread.depths += u64::from(files.misses_depth);
+        missing.depths += u64::from(files.misses_depth);
         found_depths += u64::from(files.found_depth.is_some());
         turned += u64::from(files.is_turned);
         found_masks += u64::from(files.mask_was_found);
@@ -369,7 +244,7 @@ fn assemble(
         });
     }
     refuse_unread(
-        &unread,
+        &missing,
         total,
         frames.is_empty() && unlisted == 0,
         options,
@@ -417,10 +292,9 @@ fn assemble(
             (None, true) => "depths were found by their names. The scene's file names none",
         },
     );
-    note(
-        unread.depths,
-        "depths named in the scene's file are missing",
-    );
+    if let Some(points) = found.points.take_if(|points| !points.path().exists()) {
+        missing.points = Some(points.path().to_owned());
+    }
     Ok(Scene {
         root: found.root,
         format: found.format,
@@ -432,8 +306,9 @@ fn assemble(
         downscale_folder: factor,
         evaluates_all: split_by == SplitBy::All,
         notes: found.notes,
+        models: found.models,
         inverse_depths,
-        unread,
+        missing,
         points_file: found.points,
     })
 }
@@ -452,13 +327,13 @@ fn in_scene(camera: Camera, scale: f64) -> Camera {
 }
 
 fn refuse_unread(
-    unread: &Unread,
+    missing: &MissingFiles,
     total: usize,
     is_all: bool,
     options: &SceneOptions,
     file: &Path,
 ) -> Result<()> {
-    let Some(first) = unread.named.first() else {
+    let Some(first) = missing.named.first() else {
         return Ok(());
     };
     if !options.strict && !is_all {
@@ -468,7 +343,7 @@ fn refuse_unread(
         file,
         format!(
             "{} of {total} images are missing or cannot be read. The first is {}: {}",
-            unread.count,
+            missing.images,
             first.path.display(),
             first.reason
         ),

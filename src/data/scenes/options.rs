@@ -22,9 +22,20 @@ pub enum SceneFormat {
     ScannetPp,
     /// A COLMAP model, binary or text.
     Colmap,
+    /// LLFF's `poses_bounds.npy`, with NeRF's axes.
+    Llff,
 }
 
 impl SceneFormat {
+    pub const ALL: [Self; 6] = [
+        Self::Nerfstudio,
+        Self::InstantNgp,
+        Self::Blender,
+        Self::ScannetPp,
+        Self::Colmap,
+        Self::Llff,
+    ];
+
     /// The name that reports print and options take.
     pub fn name(self) -> &'static str {
         match self {
@@ -33,6 +44,7 @@ impl SceneFormat {
             Self::Blender => "blender",
             Self::ScannetPp => "scannet-pp",
             Self::Colmap => "colmap",
+            Self::Llff => "llff",
         }
     }
 }
@@ -116,23 +128,25 @@ impl ImageOrder {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SceneOptions {
-    /// None = what the files show.
+    /// None = what the files show. Where several descriptions are there: `transforms.json`,
+    /// `transforms_train.json`, ScanNet++, COLMAP, in this order, unless a later one has more
+    /// images that are there; `poses_bounds.npy` where no other one has any.
     pub format: Option<SceneFormat>,
     /// Which folder of images: 1 = the originals, n = `images_n`. None = as nerfstudio:
     /// halves while the larger side is over 1600 pixels and a folder has the image.
     pub downscale_folder: Option<u32>,
     /// None = `nerfstudio`; for COLMAP `name`, as gsplat.
     pub image_order: Option<ImageOrder>,
-    /// None = `up`; for Blender and instant-ngp `none`.
+    /// None = `up`; for Blender, instant-ngp and LLFF `none`.
     pub orientation: Option<Orientation>,
-    /// None = `poses`; for Blender and instant-ngp `none`.
+    /// None = `poses`; for Blender, instant-ngp and LLFF `none`.
     pub center: Option<Center>,
     /// Whether camera centres are scaled into -1 to 1. None = yes; for Blender and
-    /// instant-ngp no.
+    /// instant-ngp no. Scenes of LLFF are scaled so that their nearest depth is 4/3.
     pub auto_scale: Option<bool>,
     /// The scale, or the factor on the automatic one. Above 0.
     pub scale_factor: f64,
-    /// None = listed where the files list it; else every 8th evaluates (COLMAP), or
+    /// None = listed where the files list it; else every 8th evaluates (COLMAP, LLFF), or
     /// a tenth (the others).
     pub split: Option<SplitBy>,
     /// Whether masks are looked for by name where the files name none. Default true.

@@ -77,6 +77,14 @@ pub(super) enum PointsFile {
     Colmap(PathBuf),
 }
 
+impl PointsFile {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Ply(path) | Self::Colmap(path) => path,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use crate::camera::Camera;
 use crate::data::index::lossy;
+use crate::data::scenes::colmap::ModelFolder;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::scene::{Frame, Placement, Scene, Split};
-use crate::data::scenes::unread::UnreadImage;
+use crate::data::scenes::unread::MissingFiles;
 
 /// What a scene has. Names are the contract of `index SCENE --json`.
 #[derive(Debug, Serialize)]
@@ -39,11 +40,11 @@ pub struct SceneReport {
     pub rolling_shutters: u64,
     /// 1 = the originals, n = `images_n`.
     pub downscale_folder: u32,
-    /// Images that are missing or cannot be read; their frames are left out.
-    pub missing: u64,
-    /// The first 10 of them.
-    pub missing_images: Vec<UnreadImage>,
-    /// Whether the files name a point cloud.
+    #[serde(flatten)]
+    pub missing: MissingFiles,
+    /// All COLMAP models of the scene, where one of them is read.
+    pub models: Vec<ModelFolder>,
+    /// Whether there is a point cloud.
     pub has_points: bool,
     /// Pixels of all frames.
     pub pixels: u64,
@@ -105,8 +106,8 @@ impl Scene {
             times: count(&|frame| frame.time.is_some()),
             rolling_shutters: count(&|frame| frame.rolling_shutter.is_some()),
             downscale_folder: self.downscale_folder,
-            missing: self.unread.count,
-            missing_images: self.unread.named.clone(),
+            missing: self.missing.clone(),
+            models: self.models.clone(),
             has_points: self.points_file.is_some(),
             pixels,
             bounds: self.bounds(),

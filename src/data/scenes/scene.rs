@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::camera::Camera;
+use crate::data::scenes::colmap::ModelFolder;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::PointsFile;
-use crate::data::scenes::unread::Unread;
+use crate::data::scenes::unread::MissingFiles;
 use crate::error::{Error, Result};
 
 /// The images of a scene, with camera and pose each.
@@ -44,7 +45,10 @@ pub struct Scene {
     pub notes: Vec<String>,
     /// The file by which depths beside the images are inverse ones.
     pub(super) inverse_depths: Option<PathBuf>,
-    pub(super) unread: Unread,
+    /// All COLMAP models of the scene, where one of them is read.
+    pub models: Vec<ModelFolder>,
+    /// What the files name and is not there.
+    pub missing: MissingFiles,
     pub(super) points_file: Option<PointsFile>,
 }
 

@@ -5,13 +5,14 @@
 //! contradict each other: a frame's own intrinsics go before those at the top, as in
 //! instant-ngp (nerfstudio takes them only when the top has none).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::camera::Lens;
 use crate::data::scenes::declared::{Declared, Focal};
-use crate::data::scenes::found::{Found, FoundFrame};
+use crate::data::scenes::found::{Found, FoundFrame, Repeated};
 use crate::data::scenes::keys::{self, Document, FrameKeys, LensKeys, Matrix};
+use crate::data::scenes::names;
 use crate::data::scenes::options::{Orientation, SceneFormat, SceneOptions};
 use crate::data::scenes::points::PointsFile;
 use crate::data::scenes::scene::{Placement, Pose, RollingShutter, Split};
@@ -101,6 +102,7 @@ pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<Found>
     let images = dslr.join("resized_images");
     let mut reader = Reader::new(&file, dslr.to_owned(), SceneFormat::ScannetPp, &document);
     reader.masks = Some(dslr.join("resized_anon_masks"));
+    reader.base.clone_from(&images);
     let mut frames = reader.frames("frames", document.frames.as_deref(), &images)?;
     let test = document.test_frames.as_deref();
     let is_listed = test.is_some();
@@ -132,22 +134,22 @@ fn mark_listed(
     if lists.iter().all(|(_, list, _)| list.is_none()) {
         return Ok(false);
     }
-    let numbers: HashMap<String, usize> =
-        (frames.iter().enumerate().map(|(i, f)| (f.name.clone(), i))).collect();
+    let numbers = names::by_name(frames);
     let mut moved = 0;
     for (key, list, split) in lists {
         for name in list.as_deref().unwrap_or_default() {
-            let number = numbers.get(&plain(name)).ok_or_else(|| {
+            let named = numbers.get(&names::key(name)).ok_or_else(|| {
                 Error::dataset(
                     file,
                     format!("{key} names {name:?}, and no frame has that name"),
                 )
             })?;
-            let before = frames[*number].split.replace(split);
-            moved +=
-                u64::from(before.is_some_and(|before| {
+            for number in named {
+                let before = frames[*number].split.replace(split);
+                moved += u64::from(before.is_some_and(|before| {
                     before != split && [before, split].contains(&Split::Train)
                 }));
+            }
         }
     }
     if moved > 0 {
@@ -164,6 +166,8 @@ struct Reader<'a> {
     root: PathBuf,
     format: SceneFormat,
     document: &'a Document,
+    /// Where names of images start.
+    base: PathBuf,
     /// Where the paths of masks start, if not at the root.
     masks: Option<PathBuf>,
     notes: Vec<String>,
@@ -174,6 +178,7 @@ impl<'a> Reader<'a> {
     fn new(file: &'a Path, root: PathBuf, format: SceneFormat, document: &'a Document) -> Self {
         Self {
             file,
+            base: root.clone(),
             root,
             format,
             document,
@@ -244,18 +249,22 @@ impl<'a> Reader<'a> {
             ));
         }
         let points = document.ply_file_path.as_ref();
+        let points = points.filter(|path| !path.is_empty());
         Ok(Found {
             format: self.format,
             file: self.file.to_owned(),
             points: points.map(|path| PointsFile::Ply(self.root.join(path))),
             root: self.root,
+            base: self.base,
             frames,
             before_orientation: None,
             orientation,
             applied,
+            scale: None,
             depth_unit,
             is_listed,
             notes: self.notes,
+            models: Vec::new(),
         })
     }
 
@@ -274,6 +283,7 @@ impl<'a> Reader<'a> {
             return Err(self.error(key, "no frames"));
         }
         let mut seen: HashSet<PathBuf> = HashSet::with_capacity(frames.len());
+        let mut repeated = Repeated::default();
         let mut found = Vec::with_capacity(frames.len());
         for (number, frame) in frames.iter().enumerate() {
             let at = format!("{key}[{number}]");
@@ -281,11 +291,11 @@ impl<'a> Reader<'a> {
                 .frame(frame, &at, base)
                 .map_err(|what| Error::dataset(self.file, format!("{at}.{what}")))?;
             if !seen.insert(frame.original()) {
-                let what = format!("{at}.file_path: {:?} is named twice", frame.name);
-                return Err(Error::dataset(self.file, what));
+                repeated.add(&at);
             }
             found.push(frame);
         }
+        self.notes.extend(repeated.note());
         Ok(found)
     }
 
@@ -372,7 +382,7 @@ fn plain(path: &str) -> String {
 /// The folder of images that a path lies in, and the rest of it: `images`, where that is
 /// its first folder, else the one that the file lies in. Folders of smaller images lie
 /// beside it.
-fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
+pub(super) fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
     let mut parts = path.components();
     if let Some(Component::Normal(first)) = parts.next()
         && first == "images"
@@ -389,7 +399,7 @@ fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
 }
 
 /// OpenGL's camera looks along -z and has y up: OpenCV's along z, with y down.
-fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
+pub(super) fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
     Pose(matrix.map(|[x, y, z, t]| [x, -y, -z, t]))
 }
 

@@ -1,4 +1,4 @@
-//! Images of a scene that are missing or cannot be read.
+//! What a scene's files name and is not there, or cannot be read.
 //!
 //! In the consumer. Counts all, names a few.
 
@@ -6,18 +6,65 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::data::index::lossy;
+use crate::data::index::{lossy, lossy_option};
 
-/// How many are named.
+/// How many images are named.
 pub(super) const NAMED: usize = 10;
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct Unread {
-    pub(super) count: u64,
-    /// The first of them.
-    pub(super) named: Vec<UnreadImage>,
-    /// Depths that are named by the files and are not there.
-    pub(super) depths: u64,
+/// What a scene's files name and is not there, or cannot be read. Names are the contract of
+/// `--json` of `index`, `rays` and `views`.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct MissingFiles {
+    /// Images that are missing or cannot be read, or whose mask is missing. Their frames are
+    /// left out.
+    #[serde(rename = "missing")]
+    pub images: u64,
+    /// The first 10 of them.
+    #[serde(rename = "missing_images")]
+    pub named: Vec<UnreadImage>,
+    /// Those of the images whose mask is missing.
+    #[serde(rename = "missing_masks")]
+    pub masks: u64,
+    /// Frames whose depth is missing. They stay.
+    #[serde(rename = "missing_depths")]
+    pub depths: u64,
+    /// The point cloud, where it is missing.
+    #[serde(rename = "missing_points", serialize_with = "lossy_option")]
+    pub points: Option<PathBuf>,
+}
+
+impl MissingFiles {
+    pub(super) fn add(&mut self, image: UnreadImage) {
+        self.images += 1;
+        self.masks += u64::from(image.misses_mask);
+        if self.named.len() < NAMED {
+            self.named.push(image);
+        }
+    }
+
+    /// For people: a line for images, masks, depths and points each, where some are missing.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(first) = self.named.first() {
+            let masks = match self.masks {
+                0 => String::new(),
+                masks => format!(" ({masks} for want of a mask)"),
+            };
+            lines.push(format!(
+                "{} images are left out{masks}, first {}: {}",
+                self.images, first.name, first.reason
+            ));
+        }
+        if self.depths > 0 {
+            lines.push(format!("{} depths are missing", self.depths));
+        }
+        if let Some(points) = &self.points {
+            lines.push(format!("the point cloud is missing: {}", points.display()));
+        }
+        lines
+    }
 }
 
 /// An image that is missing or cannot be read. Its frame is left out.
@@ -30,4 +77,6 @@ pub struct UnreadImage {
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub reason: String,
+    #[serde(skip)]
+    pub(super) misses_mask: bool,
 }

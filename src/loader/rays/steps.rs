@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::data::scenes::Scene;
+use crate::data::scenes::{MissingFiles, Scene};
 use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::jobs::rays::batch::RayBatch;
@@ -78,6 +78,9 @@ pub struct RaysReport {
     /// Images that rays are drawn from, and those of them that are in the store.
     pub images: u64,
     pub decoded: u64,
+    /// What the scene's files name and is not there.
+    #[serde(flatten)]
+    pub missing: MissingFiles,
     /// Bytes of all pixels in the store.
     pub store_bytes: u64,
     /// Whether those are in a file, since they do not fit in memory.
@@ -231,6 +234,7 @@ impl Rays {
         Ok(RaysReport {
             images: self.table.drawn_images().len() as u64,
             decoded: self.decoded() as u64,
+            missing: self.scene.missing.clone(),
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,

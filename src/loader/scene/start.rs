@@ -71,6 +71,9 @@ impl SceneRun {
     /// A scene that cannot be read; nothing to choose.
     pub(in crate::loader) fn choose(&self, source: SceneSource) -> Result<(Scene, Chosen)> {
         let scene = source.open(self.limits.max_pixels)?;
+        for line in scene.missing.lines() {
+            tracing::warn!("{}: {line}", scene.root.display());
+        }
         let wanted = Wanted {
             masks: self.masks,
             depths: self.depths,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::camera::Camera;
-use crate::data::scenes::Scene;
+use crate::data::scenes::{MissingFiles, Scene};
 use crate::device::DeviceMemory;
 use crate::error::Result;
 use crate::jobs::stages;
@@ -78,6 +78,9 @@ pub struct ViewsReport {
     /// Images of the split, and those of them that are in the store.
     pub images: u64,
     pub decoded: u64,
+    /// What the scene's files name and is not there.
+    #[serde(flatten)]
+    pub missing: MissingFiles,
     /// Bytes of all pixels in the store.
     pub store_bytes: u64,
     /// Whether those are in a file, since they do not fit in memory.
@@ -221,6 +224,7 @@ impl Views {
         Ok(ViewsReport {
             images: self.images.len() as u64,
             decoded: self.decoded() as u64,
+            missing: self.scene.missing.clone(),
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,
             ring_bytes: pool.ring_bytes,

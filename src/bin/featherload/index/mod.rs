@@ -28,7 +28,8 @@ use crate::source_args::SourceArgs;
 /// index in --fetch-dir. It opens no picture there.
 ///
 /// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
-/// depths, points and what is missing.
+/// depths, points, all models and what is missing. It names layouts that are not read, and what
+/// converts them.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {

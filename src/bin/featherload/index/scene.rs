@@ -8,6 +8,7 @@ use featherload::{Lens, Result, Scene};
 
 use crate::Outcome;
 use crate::output;
+use crate::scene_args::SceneReading;
 
 /// Cameras that are listed for people; `--json` has all.
 const MOST_CAMERAS: usize = 8;
@@ -22,6 +23,9 @@ pub struct SceneArgs {
     /// Count the images of a scene as samples of a data set.
     #[arg(long)]
     samples: bool,
+
+    #[command(flatten)]
+    reading: SceneReading,
 
     /// Of a scene: refuse one of which an image is missing or cannot be read.
     #[arg(long)]
@@ -40,8 +44,12 @@ pub struct SceneArgs {
 impl SceneArgs {
     /// Whether `src` is to be read as a scene.
     pub fn is_scene(&self, src: &Path) -> bool {
-        let asked = self.scene || self.strict || self.downscale_folder.is_some();
-        asked || self.svg.is_some() || (!self.samples && Scene::detect(src).is_some())
+        let asked = self.scene
+            || self.reading.format.is_some()
+            || self.strict
+            || self.downscale_folder.is_some();
+        let is_found = || Scene::detect(src).is_some() || Scene::conversion(src).is_some();
+        asked || self.svg.is_some() || (!self.samples && is_found())
     }
 }
 
@@ -50,6 +58,7 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
         output::check_writable("--svg", file)?;
     }
     let mut options = SceneOptions::default();
+    options.format = args.reading.format;
     options.strict = args.strict;
     options.downscale_folder = args.downscale_folder;
     if let Some(pixels) = max_pixels {
@@ -128,20 +137,23 @@ fn lines(report: &SceneReport, points: Option<u64>) -> Vec<String> {
     if report.times > 0 {
         lines.push(format!("times      {}", output::grouped(report.times)));
     }
-    if let Some(first) = report.missing_images.first() {
-        lines.push(format!(
-            "missing    {} images, whose frames are left out: {}: {}{}",
-            output::grouped(report.missing),
-            first.name,
-            first.reason,
-            match report.missing {
-                1 => "",
-                _ => "; ... (--json names 10)",
-            }
-        ));
-    }
+    let missing = report.missing.lines();
+    lines.extend(missing.iter().map(|line| format!("missing    {line}")));
     if let Some(points) = points {
         lines.push(format!("points     {}", output::grouped(points)));
+    }
+    if report.models.len() > 1 {
+        for model in &report.models {
+            let images = match model.images {
+                Some(images) => format!("{} images", output::grouped(images)),
+                None => "cannot be read".to_owned(),
+            };
+            let read = if model.is_read { ", read" } else { "" };
+            lines.push(format!(
+                "model      {}: {images}{read}",
+                model.folder.display()
+            ));
+        }
     }
     let corner = |v: &[f64; 3]| format!("({:.3}, {:.3}, {:.3})", v[0], v[1], v[2]);
     lines.push(format!(

@@ -2,7 +2,7 @@
 //!
 //! In the consumer. The form is that of COLMAP's `scene/reconstruction_io_binary.cc`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
@@ -10,6 +10,9 @@ use crate::data::scenes::colmap::models::{self, MOST_PARAMETERS, ModelCamera};
 use crate::data::scenes::colmap::reading::Reading;
 use crate::data::scenes::points::{MOST_POINTS, Points, check_memory};
 use crate::error::Result;
+
+/// Bytes of an image at least: number, pose, camera, the end of a name, a count.
+const LEAST_IMAGE: u64 = 4 + 56 + 4 + 1 + 8;
 
 pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
     let mut file = Reading::open(path)?;
@@ -52,17 +55,25 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
     Ok(cameras)
 }
 
+/// How many images the file announces.
+pub(super) fn count_images(path: &Path) -> Result<u64> {
+    Reading::open(path)?.count("images", LEAST_IMAGE)
+}
+
 pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
     let mut file = Reading::open(path)?;
-    // Number, pose, camera, the end of a name, a count.
-    let count = file.count("images", 4 + 56 + 4 + 1 + 8)?;
+    let count = file.count("images", LEAST_IMAGE)?;
     if count > MOST_IMAGES {
         return Err(file.error(format!("{count} images, more than {MOST_IMAGES}")));
     }
     let mut images = Vec::with_capacity(count as usize);
+    let mut ids = HashSet::with_capacity(count as usize);
     for number in 0..count {
         let at = format!("image {number} of {count}");
         let id = file.u32(&at)?;
+        if !ids.insert(id) {
+            return Err(file.error(format!("{at}: a second image with the id {id}")));
+        }
         let quaternion = file.f64s(&at)?;
         let translation = file.f64s(&at)?;
         let camera = file.u32(&at)?;

@@ -5,12 +5,15 @@
 //! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
 //! read: images have their own poses.
 //!
-//! - `models`: the camera models by number and name, and which lens each is; `image`: one
-//!   image of a model;
-//! - `binary`, `text`: the two forms; `reading`: fields of a binary file.
+//! - `folders`: where models and images lie; `image`: one image of a model;
+//! - `models`: the camera models by number and name, and which lens each is;
+//! - `binary`, `text`: the two forms; `reading`: fields of a binary file; `lines`: lines of a
+//!   text file.
 
 mod binary;
+mod folders;
 mod image;
+mod lines;
 mod models;
 mod reading;
 mod text;
@@ -19,21 +22,17 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::data::scenes::declared::Declared;
-use crate::data::scenes::found::{Found, FoundFrame};
+use crate::data::scenes::found::{Found, FoundFrame, Repeated};
+use crate::data::scenes::names;
 use crate::data::scenes::options::SceneFormat;
 use crate::data::scenes::points::{Points, PointsFile};
 use crate::data::scenes::scene::{Placement, Pose, Split, rotation};
 use crate::error::{Error, Result};
 
+pub use folders::ModelFolder;
+pub(super) use folders::model_folder;
 use image::ModelImage;
 use models::ModelCamera;
-
-/// Where a model lies, from the scene's folder on; in the order in which they are
-/// looked for.
-const FOLDERS: [&str; 5] = ["sparse/0", "sparse", "colmap/sparse/0", "colmap/sparse", ""];
-
-/// Where the images may lie, from the scene's folder on.
-const IMAGES: [&str; 2] = ["images", "input"];
 
 /// The lists of a scene that say which frames are for what.
 const LISTS: [(&str, Split); 3] = [
@@ -42,40 +41,15 @@ const LISTS: [(&str, Split); 3] = [
     ("train_list.txt", Split::Train),
 ];
 
-/// The folder of a model below a scene's folder, or the folder itself.
-pub(super) fn model_folder(root: &Path) -> Option<PathBuf> {
-    let mut folders = FOLDERS.iter().map(|folder| root.join(folder));
-    folders.find(|folder| {
-        ["cameras.bin", "cameras.txt"]
-            .iter()
-            .any(|name| folder.join(name).exists())
-    })
-}
-
 /// The scene whose folder, or whose model's folder, this is.
 pub(super) fn open(root: &Path) -> Result<Found> {
     let model = model_folder(root).ok_or_else(|| {
         Error::dataset(
             root,
             "no COLMAP model: no cameras.bin or cameras.txt in sparse/0, sparse, \
-             colmap/sparse/0, colmap/sparse, or here",
+             colmap/sparse/0, colmap/sparse, colmap_text, or here",
         )
     })?;
-    // Somebody may name the model: images lie beside what is called sparse or colmap.
-    let mut root = root.to_owned();
-    if model.components().eq(root.components()) {
-        let sparse = ["0", "sparse", "colmap"];
-        while let Some(parent) = root.parent()
-            && root
-                .file_name()
-                .is_some_and(|name| sparse.iter().any(|s| name == *s))
-        {
-            root = match parent.as_os_str().is_empty() {
-                true => PathBuf::from("."),
-                false => parent.to_owned(),
-            };
-        }
-    }
     let binary = model.join("cameras.bin").exists();
     let text = model.join("cameras.txt").exists();
     let mut notes = Vec::new();
@@ -106,26 +80,34 @@ pub(super) fn open(root: &Path) -> Result<Found> {
         false => {
             let file = model.join("images.txt");
             let cameras = text::cameras(&model.join("cameras.txt"))?;
-            let (images, note) = text::images(&file)?;
-            notes.extend(note);
+            let (images, more) = text::images(&file)?;
+            notes.extend(more);
             (file.clone(), cameras, images, "points3D.txt")
         }
     };
     if images.is_empty() {
         return Err(Error::dataset(file, "no images: the model is empty"));
     }
-    let folder = IMAGES.iter().map(|name| root.join(name));
-    let folder = folder.into_iter().find(|folder| folder.is_dir());
-    let folder = folder.ok_or_else(|| {
-        let what = "no folder images or input beside the COLMAP model: put its images there";
+    // Somebody may name the model.
+    let is_named = model.components().eq(root.components());
+    let root = match is_named {
+        true => folders::scene_of_model(&model, &images),
+        false => root.to_owned(),
+    };
+    let models = folders::count_models(&root, &model);
+    notes.extend(folders::larger_model(&models).filter(|_| !is_named));
+    let folder = folders::images_folder(&root, &images).ok_or_else(|| {
+        let what = "no folder images, input or rgb beside the COLMAP model: put its images there";
         Error::dataset(&root, what)
     })?;
-    let mut frames = frames(&file, &cameras, images, &folder)?;
+    let (mut frames, repeated) = frames(&file, &cameras, images, &folder)?;
+    notes.extend(repeated);
     let is_listed = read_lists(&root, &mut frames)?;
     let points = model.join(points);
     Ok(Found {
         format: SceneFormat::Colmap,
         root,
+        base: folder,
         file,
         frames,
         // As nerfstudio's parser: what COLMAP takes for gravity, -y, becomes +z.
@@ -136,10 +118,12 @@ pub(super) fn open(root: &Path) -> Result<Found> {
         ]),
         orientation: None,
         applied: Placement::default(),
+        scale: None,
         depth_unit: None,
-        points: points.exists().then_some(PointsFile::Colmap(points)),
+        points: Some(PointsFile::Colmap(points)),
         is_listed,
         notes,
+        models,
     })
 }
 
@@ -156,7 +140,8 @@ fn frames(
     cameras: &HashMap<u32, ModelCamera>,
     images: Vec<ModelImage>,
     folder: &Path,
-) -> Result<Vec<FoundFrame>> {
+) -> Result<(Vec<FoundFrame>, Option<String>)> {
+    let mut repeated = Repeated::default();
     let mut declared: HashMap<u32, Declared> = HashMap::new();
     let mut seen = HashSet::with_capacity(images.len());
     let mut frames = Vec::with_capacity(images.len());
@@ -179,7 +164,7 @@ fn frames(
             return Err(error("an image without a name".into()));
         }
         if !seen.insert(image.name.clone()) {
-            return Err(error("a second image of this name".into()));
+            repeated.add(&image.at);
         }
         frames.push(FoundFrame {
             at: image.at,
@@ -197,7 +182,7 @@ fn frames(
             fisheye_crop_radius: None,
         });
     }
-    Ok(frames)
+    Ok((frames, repeated.note()))
 }
 
 /// From world-to-camera, as COLMAP writes it, to camera-to-world.
@@ -222,8 +207,7 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
 
 /// Marks frames by `train_list.txt` and its like; false where there is none of them.
 fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
-    let numbers: HashMap<String, usize> =
-        (frames.iter().enumerate().map(|(i, f)| (f.name.clone(), i))).collect();
+    let numbers = names::by_name(frames);
     let mut any = false;
     for (name, split) in LISTS {
         let path = root.join(name);
@@ -231,12 +215,14 @@ fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
             continue;
         }
         any = true;
-        text::each_line(&path, &mut |line, number| {
-            let Some(frame) = numbers.get(line) else {
+        text::each_name(&path, &mut |line, number| {
+            let Some(named) = numbers.get(&names::key(line)) else {
                 let what = format!("{line:?} is not an image of the model");
                 return Err(Error::dataset_line(&path, number, what));
             };
-            frames[*frame].split = Some(split);
+            for frame in named {
+                frames[*frame].split = Some(split);
+            }
             Ok(())
         })?;
     }

@@ -3,134 +3,32 @@
 //! In the consumer. Lines that are not needed, such as the 2D points of an image, are
 //! stepped over without being held.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
+use crate::data::scenes::colmap::lines::{Fields, Lines};
 use crate::data::scenes::colmap::models::{self, ModelCamera};
-use crate::data::scenes::keys::unopened;
 use crate::data::scenes::points::{MOST_POINTS, Points};
 use crate::error::{Error, Result};
-use crate::sys::regular;
 
-/// Of a line that is needed, more is no text model. Tracks of points may be longer:
-/// what is behind it is dropped.
-const MOST_LINE: usize = 64 << 10;
-
-/// The lines of a text file.
-struct Lines<'a> {
-    path: &'a Path,
-    file: BufReader<File>,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<'a> Lines<'a> {
-    fn open(path: &'a Path) -> Result<Self> {
-        let (file, _) = regular::open(path).map_err(|e| unopened(path, &e))?;
-        Ok(Self {
-            path,
-            file: BufReader::with_capacity(1 << 16, file),
-            line: Vec::new(),
-            number: 0,
-        })
-    }
-
-    /// Reads a line, of which it keeps at most `keep` bytes; false at the end.
-    fn read(&mut self, keep: usize) -> Result<bool> {
-        self.line.clear();
-        let mut any = false;
-        loop {
-            let bytes = self
-                .file
-                .fill_buf()
-                .map_err(|e| Error::io_at("read", self.path, e))?;
-            if bytes.is_empty() {
-                self.number += u64::from(any);
-                return Ok(any);
-            }
-            any = true;
-            let end = bytes.iter().position(|&b| b == b'\n');
-            let line = &bytes[..end.unwrap_or(bytes.len())];
-            let room = keep - self.line.len();
-            self.line.extend_from_slice(&line[..line.len().min(room)]);
-            let used = line.len() + usize::from(end.is_some());
-            self.file.consume(used);
-            if end.is_some() {
-                self.number += 1;
-                return Ok(true);
-            }
-        }
-    }
-
-    /// The next line that is no comment and not empty, and its number.
-    fn next(&mut self) -> Result<Option<(&str, u64)>> {
-        while self.read(MOST_LINE)? {
-            let line = self.line.trim_ascii();
-            if !line.is_empty() && line[0] != b'#' {
-                // Borrowed again: the compiler does not see that the loop ends here.
-                let number = self.number;
-                let text = std::str::from_utf8(self.line.trim_ascii()).map_err(|_| {
-                    Error::dataset_line(self.path, number, "not UTF-8: is this a text model?")
-                })?;
-                return Ok(Some((text, number)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Steps over one line, whatever it holds.
-    fn skip(&mut self) -> Result<bool> {
-        self.read(0)
-    }
-}
-
-/// The fields of a line.
-struct Fields<'a> {
-    path: &'a Path,
-    number: u64,
-    rest: &'a str,
-}
-
-impl<'a> Fields<'a> {
-    fn error(&self, what: impl Into<String>) -> Error {
-        Error::dataset_line(self.path, self.number, what)
-    }
-
-    fn word(&mut self, name: &str) -> Result<&'a str> {
-        let rest = self.rest.trim_start();
-        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let (word, rest) = rest.split_at(end);
-        self.rest = rest;
-        match word.is_empty() {
-            false => Ok(word),
-            true => Err(self.error(format!("{name}: missing; the line is cut off"))),
-        }
-    }
-
-    fn number<T: FromStr>(&mut self, name: &str) -> Result<T> {
-        let word = self.word(name)?;
-        word.parse()
-            .map_err(|_| self.error(format!("{name}: {word:?} is not such a number")))
-    }
-
-    fn numbers<const N: usize>(&mut self, names: [&str; N]) -> Result<[f64; N]> {
-        let mut numbers = [0.0; N];
-        for (number, name) in numbers.iter_mut().zip(names) {
-            *number = self.number(name)?;
-        }
-        Ok(numbers)
-    }
-}
-
-/// Calls `with` with every line that is not empty and its number.
-pub(super) fn each_line(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
+/// Calls `with` with every line that is no comment and not empty, and its number.
+fn each_line(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
     let mut lines = Lines::open(path)?;
     while let Some((line, number)) = lines.next()? {
         with(line, number)?;
+    }
+    Ok(())
+}
+
+/// Calls `with` with every line of a list that is not empty, and its number. A list has no
+/// comments: names may begin with `#`.
+pub(super) fn each_name(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
+    let mut lines = Lines::open(path)?;
+    while let Some((line, number)) = lines.any()? {
+        if !line.is_empty() {
+            with(line, number)?;
+        }
     }
     Ok(())
 }
@@ -173,11 +71,13 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
     Ok(cameras)
 }
 
-/// The images, and what is odd about their number.
-pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Option<String>)> {
+/// The images, and what is odd about them.
+pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
     let mut lines = Lines::open(path)?;
     let mut images = Vec::new();
-    let said = said_images(path)?;
+    let mut ids = HashSet::new();
+    let stated = stated_images(path)?;
+    let mut without_points = 0u64;
     while let Some((line, number)) = lines.next()? {
         let mut fields = Fields {
             path,
@@ -196,33 +96,96 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Option<String>)> {
         if images.len() as u64 == MOST_IMAGES {
             return Err(fields.error(format!("more than {MOST_IMAGES} images")));
         }
+        if !ids.insert(id) {
+            return Err(fields.error(format!("IMAGE_ID: a second image {id}")));
+        }
+        let at = format!("line {number}");
+        without_points += u64::from(!step_over_points(path, &mut lines, &name)?);
         images.push(ModelImage {
             id,
             quaternion,
             translation,
             camera,
             name,
-            at: format!("line {number}"),
+            at,
         });
-        lines.skip()?;
     }
-    let note = said
-        .filter(|&said| said != images.len() as u64)
-        .map(|said| {
-            format!(
-                "images.txt announces {said} images and has {}: it was cut off or edited",
-                images.len()
-            )
-        });
-    Ok((images, note))
+    let mut notes = Vec::new();
+    if without_points > 0 {
+        notes.push(format!(
+            "images.txt: {without_points} images have no line of 2D points. The next image stands \
+             in its place, and is read"
+        ));
+    }
+    if let Some(stated) = stated.filter(|&stated| stated != images.len() as u64) {
+        notes.push(format!(
+            "images.txt announces {stated} images and has {}: it was cut off or edited",
+            images.len()
+        ));
+    }
+    Ok((images, notes))
 }
 
-/// How many images a comment in front of them speaks of.
-fn said_images(path: &Path) -> Result<Option<u64>> {
+/// Steps over the line of 2D points that follows an image, which may be empty; false where
+/// the next image stands in its place: somebody removed empty lines.
+fn step_over_points(path: &Path, lines: &mut Lines<'_>, name: &str) -> Result<bool> {
+    while let Some((line, number)) = lines.any()? {
+        if line.starts_with('#') {
+            continue;
+        }
+        if line.is_empty() || is_points(line) {
+            return Ok(true);
+        }
+        if is_image(line) {
+            lines.put_back();
+            return Ok(false);
+        }
+        let what = format!("neither the 2D points of {name:?} nor an image: the line is cut off");
+        return Err(Error::dataset_line(path, number, what));
+    }
+    // At the end of the file an empty line may be missing.
+    Ok(true)
+}
+
+/// How much of a line is looked at, to know what it is.
+const HEAD: usize = 4096;
+
+/// Whether a line is a list of X, Y, POINT3D_ID, as far as its head shows.
+fn is_points(line: &str) -> bool {
+    let head = line.get(..HEAD).and_then(|head| head.rsplit_once(' '));
+    let (words, is_whole) = match head {
+        Some((head, _)) => (head, false),
+        None => (line, true),
+    };
+    let mut count = 0;
+    for word in words.split_ascii_whitespace() {
+        let value = word.parse::<f64>();
+        let is_due = value.is_ok_and(|value| count % 3 != 2 || value.fract() == 0.0);
+        if !is_due {
+            return false;
+        }
+        count += 1;
+    }
+    count % 3 == 0 || !is_whole
+}
+
+/// Whether a line has what an image has: IMAGE_ID, a pose of 7 numbers, CAMERA_ID, NAME.
+fn is_image(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let mut is_next = |is: fn(&str) -> bool| words.next().is_some_and(is);
+    let is_id = |word: &str| word.parse::<u32>().is_ok();
+    let is_number = |word: &str| word.parse::<f64>().is_ok();
+    is_next(is_id) && (0..7).all(|_| is_next(is_number)) && is_next(is_id) && is_next(|_| true)
+}
+
+/// How many images a comment before them announces.
+fn stated_images(path: &Path) -> Result<Option<u64>> {
     let mut lines = Lines::open(path)?;
-    while lines.read(MOST_LINE)? && lines.line.starts_with(b"#") {
-        let text = String::from_utf8_lossy(&lines.line);
-        if let Some((_, count)) = text.split_once("Number of images:") {
+    while let Some((line, _)) = lines.any()? {
+        if !line.is_empty() && !line.starts_with('#') {
+            break;
+        }
+        if let Some((_, count)) = line.split_once("Number of images:") {
             let count = count.split(',').next().unwrap_or_default();
             return Ok(count.trim().parse().ok());
         }

@@ -48,7 +48,7 @@ fn smaller_images_are_chosen_as_nerfstudio_does() {
     assert!(scene.frames[0].image.ends_with("images_4/0.png"));
     assert_eq!(folder.open(&with_factor(1)).unwrap().cameras[0].width, 3300);
     let half = folder.open(&with_factor(2)).unwrap();
-    assert_eq!((half.frames.len(), half.report().missing), (2, 1));
+    assert_eq!((half.frames.len(), half.report().missing.images), (2, 1));
     let e = folder.open(&with_factor(8)).unwrap_err().to_string();
     assert!(
         e.contains("images_8") && e.contains("downscale_folder is 8"),
@@ -187,14 +187,15 @@ fn missing_and_unreadable_images_are_counted_and_named_or_refused() {
     folder.json("transforms.json", &top);
     let scene = folder.open(&as_is()).unwrap();
     let report = scene.report();
-    assert_eq!((report.frames, report.missing), (19, 21));
-    assert_eq!(report.missing_images.len(), 10);
+    assert_eq!((report.frames, report.missing.images), (19, 21));
+    assert_eq!(report.missing.named.len(), 10);
     let reasons: Vec<&str> = report
-        .missing_images
+        .missing
+        .named
         .iter()
         .map(|m| m.reason.as_str())
         .collect();
-    assert_eq!(report.missing_images[3].name, "images/06.png");
+    assert_eq!(report.missing.named[3].name, "images/06.png");
     for (reason, due) in reasons.iter().zip([
         "format",
         "a folder",
@@ -204,11 +205,7 @@ fn missing_and_unreadable_images_are_counted_and_named_or_refused() {
     ]) {
         assert!(reason.contains(due), "{reason}");
     }
-    let notes = scene.notes.join("\n");
-    assert!(
-        notes.contains("1 depths named in the scene's file are missing"),
-        "{notes}"
-    );
+    assert_eq!((report.missing.masks, report.missing.depths), (1, 1));
     // Frames keep the split and the place that they have with all of them there.
     assert_eq!(scene.frames[0].name, "images/00.png");
     let options = SceneOptions {

@@ -1,0 +1,169 @@
+//! Values of `transforms.json` as programs really write them: NaN and Infinity, numbers in
+//! quotes.
+//!
+//! In the consumer. Pure. [`quote_words`] turns the words that JSON does not have into
+//! marked strings of the same length, so that lines and columns stay. Keys that nobody reads
+//! step over them. [`Number`] and [`Text`] refuse them.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+
+/// Words of Python and C for what is no finite number.
+const WORDS: [&[u8]; 7] = [b"NaN", b"nan", b"NAN", b"Infinity", b"inf", b"Inf", b"INF"];
+
+/// How a marked string begins: DEL, which no number and no path has.
+const MARK: u8 = 0x7f;
+
+/// Puts quotes and [`MARK`] into each bare NaN or Infinity, in place.
+pub(super) fn quote_words(json: &mut [u8]) {
+    let mut at = 0;
+    while let Some(&byte) = json.get(at) {
+        match byte {
+            b'"' => at = string_end(json, at + 1),
+            b'N' | b'n' | b'I' | b'i' => {
+                let end = json[at..].iter().position(|b| !b.is_ascii_alphanumeric());
+                let end = end.map_or(json.len(), |len| at + len);
+                if WORDS.contains(&&json[at..end]) {
+                    let signed = at > 0 && matches!(json[at - 1], b'-' | b'+');
+                    mark(&mut json[at - usize::from(signed)..end]);
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Of a string whose content begins at `at`: where the bytes after it begin.
+fn string_end(json: &[u8], mut at: usize) -> usize {
+    while let Some(&byte) = json.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+fn mark(word: &mut [u8]) {
+    let last = word.len() - 1;
+    word.copy_within(0..last - 2, 2);
+    word[0] = b'"';
+    word[1] = MARK;
+    word[last] = b'"';
+}
+
+fn not_finite<E: de::Error>() -> E {
+    E::custom(
+        "NaN and Infinity are not JSON, and this key is read: write the number, or remove the \
+         frame",
+    )
+}
+
+/// A number, also one in quotes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Number(pub(super) f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = Number;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
+                Ok(Number(value))
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
+                Ok(Number(value as f64))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
+                Ok(Number(value as f64))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
+                if text.as_bytes().first() == Some(&MARK) {
+                    return Err(not_finite());
+                }
+                match text.trim().parse::<f64>() {
+                    Ok(value) if value.is_finite() => Ok(Number(value)),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+        }
+        d.deserialize_any(Either)
+    }
+}
+
+/// A text that is read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        match text.as_bytes().first() {
+            Some(&MARK) => Err(not_finite()),
+            _ => Ok(Self(text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quoted(json: &str) -> String {
+        let mut bytes = json.as_bytes().to_vec();
+        quote_words(&mut bytes);
+        assert_eq!(bytes.len(), json.len(), "columns stay");
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn bare_words_become_strings_and_strings_stay() {
+        for json in [
+            r#"{"NaN": "a \" NaN", "b\\": [null, 1e5, true]}"#,
+            r#"{"a": nanny, "b": Infinit, "c": "#,
+            "\"",
+            "\"\\",
+            "",
+        ] {
+            assert_eq!(quoted(json), json);
+        }
+        let json = quoted("{\"a\": NaN, \"b\": [-Infinity,Infinity], \"c\":nan,\"d\":-inf}");
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(
+            value["a"].is_string() && value["b"][0].is_string(),
+            "{value}"
+        );
+        assert!(value["c"].is_string() && value["d"].is_string(), "{value}");
+    }
+
+    #[test]
+    fn a_number_may_stand_in_quotes() {
+        let number = |json: &str| serde_json::from_str::<Number>(&quoted(json));
+        for (json, due) in [
+            ("7", 7.0),
+            ("-7.5", -7.5),
+            ("\"7.5\"", 7.5),
+            ("\" 1e-3 \"", 1e-3),
+        ] {
+            assert_eq!(number(json).unwrap().0, due);
+        }
+        for json in [
+            "\"\"",
+            "\"7px\"",
+            "\"NaN\"",
+            "\"inf\"",
+            "NaN",
+            "-Infinity",
+            "null",
+            "[1]",
+        ] {
+            assert!(number(json).is_err(), "{json}");
+        }
+    }
+}
