@@ -97,8 +97,13 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
         if line.is_empty() {
             continue;
         }
-        let label = parse(line, options, &mut path, &mut values)
-            .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
+        let label = parse(line, options, &mut path, &mut values).map_err(|bad| {
+            let hint = match line.starts_with(b"#") {
+                true => "; a list has no comments: remove the line if it is one",
+                false => "",
+            };
+            Error::dataset_line(file, number, bad.text() + hint)
+        })?;
         let relative = roots
             .relative(&path)
             .map_err(|bad| Error::dataset_line(file, number, bad.text()))?;
