@@ -22,7 +22,7 @@ const PATHS: &[&[&str]] = &[
     ],
     &["imageid", "imgid"],
 ];
-/// The same of labels. Behind them comes [`sounds_like_label`].
+/// The same of labels. After them comes [`sounds_like_label`].
 const LABELS: &[&[&str]] = &[
     &["label"],
     &["class"],
@@ -159,7 +159,7 @@ fn sounds_like_label(name: &str) -> bool {
     !is_of_others && end.is_some_and(|end| OF_LABELS.contains(&words[end].as_str()))
 }
 
-/// The words of a name, in lower case: a capital behind a small letter begins one.
+/// The words of a name, in lower case: a capital after a small letter begins one.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;

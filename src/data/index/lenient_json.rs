@@ -80,8 +80,12 @@ pub(crate) fn members<'a>(
     scan.end()
 }
 
-/// What a value's text says, strictly. `place` is what messages call it.
+/// What a value's text says, strictly; an object is given without its members. `place` is what
+/// messages call it.
 pub(crate) fn parse(value: &[u8], place: impl Fn() -> String) -> Result<Json, String> {
+    if value.starts_with(b"{") {
+        return Ok(Json::Object(serde_json::Map::new()));
+    }
     let Ok(text) = std::str::from_utf8(value) else {
         return Err(format!("has text at {} that is not UTF-8", place()));
     };
@@ -217,7 +221,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// One value, whatever it is; then the blanks behind it.
+    /// One value, whatever it is; then the blanks after it.
     fn value(&mut self) -> Result<&'a [u8], Fault> {
         self.pass_blanks();
         let start = self.at;
@@ -226,7 +230,7 @@ impl<'a> Scan<'a> {
             self.pass_blanks();
             match self.peek() {
                 Some(bracket @ (b'{' | b'[')) => {
-                    // Both close two bytes behind in ASCII.
+                    // In ASCII each closing bracket is two after its opening one.
                     let close = bracket + 2;
                     self.at += 1;
                     if !self.is_closed(close) {
@@ -258,7 +262,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Behind an opening bracket: whether nothing stands in it.
+    /// After an opening bracket: whether it is empty.
     fn is_closed(&mut self, close: u8) -> bool {
         self.pass_blanks();
         let ends = self.peek() == Some(close);
@@ -266,7 +270,7 @@ impl<'a> Scan<'a> {
         ends
     }
 
-    /// Behind a value in brackets: true at their end, false behind a comma.
+    /// After a value in brackets: true at their end, false after a comma.
     fn pass_comma_or(&mut self, close: u8) -> Result<bool, Fault> {
         self.pass_blanks();
         let inside = if close == b'}' {
@@ -280,14 +284,14 @@ impl<'a> Scan<'a> {
             None => return Err(self.fault(format!("it ends inside {inside}"))),
             Some(_) => {
                 let close = char::from(close);
-                return Err(self.fault(format!("no comma and no {close} behind a value")));
+                return Err(self.fault(format!("no comma and no {close} after a value")));
             }
         };
         self.at += 1;
         Ok(ends)
     }
 
-    /// A key without its quotes, and the colon behind it.
+    /// A key without its quotes, and the colon after it.
     fn key(&mut self) -> Result<&'a [u8], Fault> {
         self.pass_blanks();
         match self.peek() {
@@ -305,7 +309,7 @@ impl<'a> Scan<'a> {
                 Ok(key)
             }
             None => Err(self.fault("it ends inside an object")),
-            Some(_) => Err(self.fault("no colon behind a key")),
+            Some(_) => Err(self.fault("no colon after a key")),
         }
     }
 
@@ -342,7 +346,7 @@ impl<'a> Scan<'a> {
         self.pass_blanks();
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.fault("something stands behind it")),
+            Some(_) => Err(self.fault("more text follows")),
         }
     }
 }
@@ -430,15 +434,15 @@ mod tests {
             (b"{\"a\": \"", "it ends inside a text, at byte 7"),
             (b"{\"a\": \"\\", "it ends inside a text, at byte 8"),
             (b"{'a': 1}", "no key in double quotes, at byte 1"),
-            (b"{\"a\" 1}", "no colon behind a key, at byte 5"),
+            (b"{\"a\" 1}", "no colon after a key, at byte 5"),
             (
                 b"{\"a\": 1 \"b\": 2}",
-                "no comma and no } behind a value, at byte 8",
+                "no comma and no } after a value, at byte 8",
             ),
             (b"{\"a\": 1,}", "no key in double quotes, at byte 8"),
             (b"{\"a\": }", "no value, at byte 6"),
-            (b"[1, 2}", "no comma and no ] behind a value, at byte 5"),
-            (b"{} {}", "something stands behind it, at byte 3"),
+            (b"[1, 2}", "no comma and no ] after a value, at byte 5"),
+            (b"{} {}", "more text follows, at byte 3"),
         ] {
             assert_eq!(find(text, "").unwrap_err().to_string(), says);
         }

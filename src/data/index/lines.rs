@@ -66,11 +66,11 @@ impl<'a> Lines<'a> {
         loop {
             let read = self.reader.fill_buf();
             let found = read.map_err(|e| Error::io_at("read", self.path, e))?;
-            let behind_return = self.line.ends_with(b"\r");
+            let after_return = self.line.ends_with(b"\r");
             let room = (MAX_LINE + 1).saturating_sub(self.line.len());
             let (bytes, ends) = match found.first() {
                 None => (0, true),
-                Some(first) if behind_return => (usize::from(*first == b'\n'), true),
+                Some(first) if after_return => (usize::from(*first == b'\n'), true),
                 Some(_) => {
                     let found = &found[..found.len().min(room)];
                     match found.iter().position(is_end) {

@@ -43,7 +43,10 @@ pub(crate) fn vector(text: &str) -> Result<Option<Vec<f32>>, String> {
 pub(crate) fn is_comma_pair(text: &str) -> bool {
     let is_digits = |part: &str| !part.is_empty() && part.chars().all(is_digit);
     let parts = text.trim_ascii().split_once(',');
-    parts.is_some_and(|(a, b)| is_digits(unsigned(a)) && is_digits(b))
+    parts.is_some_and(|(whole, fraction)| {
+        let (fraction, exponent) = fraction.split_once(['e', 'E']).unwrap_or((fraction, "0"));
+        is_digits(unsigned(whole)) && is_digits(fraction) && is_digits(unsigned(exponent))
+    })
 }
 
 /// Why a text of this kind is refused.
@@ -71,8 +74,8 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     let mut found: Option<Gap> = None;
     let mut rest = text;
     for (at, word) in words.iter().enumerate() {
-        let (gap, behind) = rest.split_once(word).unwrap_or((rest, ""));
-        rest = behind;
+        let (gap, after) = rest.split_once(word).unwrap_or((rest, ""));
+        rest = after;
         let kind = match (at, gap.matches(',').count()) {
             (0, 0) => continue,
             (0, _) | (_, 2..) => return Err(without_number(text)),
@@ -193,6 +196,7 @@ mod tests {
             ),
             ("1,00", "two numbers (write 1.00 or 1 0)"),
             ("-1,5", "decimal comma"),
+            ("1,5e-3", "decimal comma"),
             ("1,000", "two numbers (write 1000, 1.000 or 1 0)"),
             ("0,5 1,5", "separated in two ways"),
             ("0,5, 1,5", "separated in two ways"),

@@ -20,12 +20,16 @@ pub(super) fn text(bad: &Bad, line: &[u8], number: u64, options: &ListOptions) -
         Bad::NotWhole(label) => not_whole(label, line, number, options),
         _ => None,
     };
-    match (hint, bad) {
+    let text = match (hint, bad) {
         (None, _) => bad.text(),
         (Some(hint), Bad::NotWhole(label)) => {
             format!("label '{label}' is not a whole number: {hint}")
         }
         (Some(hint), _) => format!("no label, or no delimiter before it: {hint}"),
+    };
+    match line.starts_with(b"#") {
+        true => text + "; a list has no comments: remove the line if it is one",
+        false => text,
     }
 }
 

@@ -208,7 +208,7 @@ fn bad_lines_are_named() {
         (
             "a.jpg 1\n# more\n",
             Auto,
-            ":2: label 'more' is not a whole number",
+            "a list has no comments: remove the line",
         ),
         (
             "a.jpg 0,5\nb.jpg 1,0",

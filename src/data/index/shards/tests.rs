@@ -270,6 +270,40 @@ fn labels_are_vectors_numbers_or_none() {
     assert_eq!(index.label_width(), 0);
 }
 
+/// webdataset reads the first three by Python's json.
+#[test]
+fn what_nobody_reads_of_a_json_field_refuses_no_tar() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tar");
+    let read = |label: &str, labels: ShardLabels| {
+        write(&path, &[("1.jpg", ""), ("1.json", label), ("1.txt", label)]);
+        Index::from_shards(slice::from_ref(&path), &nowhere(labels))
+    };
+    let of_json = || ShardLabels::Json {
+        field: "json".into(),
+        pointer: "/label".into(),
+    };
+    for label in [
+        "{\"similarity\": NaN, \"label\": 1}",
+        "{\"label\": 1, \"m\": [-Infinity, {\"label\": 1e999}]}",
+        "{\"t\": \"\\ud800\", \"t\": 2, \"label\": 1}",
+        "\u{feff}{\"label\": 1}",
+    ] {
+        let (index, _) = read(label, of_json()).unwrap();
+        assert_eq!(index.label(0), Label::Class(1), "{label}");
+    }
+    let e = read("{\"label\": NaN}", of_json()).unwrap_err();
+    let says = "1.json: this label has NaN at '/label', which is no number: correct it";
+    assert!(e.to_string().contains(says), "{e}");
+    // A byte order mark of a text does not count, and a decimal comma is no separator.
+    let text = |label| read(label, ShardLabels::Field("txt".into()));
+    assert_eq!(text("\u{feff}3\n").unwrap().0.label(0), Label::Class(3));
+    for label in ["0,5", "nan"] {
+        let e = text(label).unwrap_err().to_string();
+        assert!(e.contains("1.txt: this label ") && e.contains(label), "{e}");
+    }
+}
+
 #[test]
 fn a_label_is_read_up_to_its_limit_and_its_depth() {
     let dir = tempfile::tempdir().unwrap();
@@ -282,9 +316,15 @@ fn a_label_is_read_up_to_its_limit_and_its_depth() {
         field: "json".into(),
         pointer: "/n".into(),
     });
-    let deep = |n: usize| format!("{{\"n\": 3, \"m\": {}{}}}", "[".repeat(n), "]".repeat(n));
-    read(&deep(100), &of_json).unwrap();
-    let e = read(&deep(200_000), &of_json).unwrap_err();
+    let deep = |key: &str, n: usize| {
+        format!(
+            "{{\"{key}\": {}{}, \"n\": 3}}",
+            "[".repeat(n),
+            "]".repeat(n)
+        )
+    };
+    read(&deep("m", 200_000), &of_json).unwrap();
+    let e = read(&deep("n", 200_000), &of_json).unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("1.json"), "{e}");
     // 1 GiB that is not on the disk, where the label of the first sample is.
     let hole = |bytes: u64| {

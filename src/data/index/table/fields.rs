@@ -6,19 +6,19 @@ use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// In front of a field, or of the quote that it begins with.
+    /// Before a field, or of the quote that it begins with.
     Start,
-    /// In a field without quotes, or behind them.
+    /// In a field without quotes, or after them.
     Plain,
-    /// Behind an opening quote.
+    /// After an opening quote.
     Quoted,
-    /// Behind a quote that closes a field, if no second one follows.
+    /// After a quote that closes a field, if no second one follows.
     Closed,
 }
 
 pub(super) struct Fields {
     pub(super) separator: u8,
-    /// The fields of a record, one behind the other.
+    /// The fields of a record, one after the other.
     bytes: Vec<u8>,
     /// Where each of them is.
     places: Vec<Range<usize>>,
@@ -88,9 +88,9 @@ impl Fields {
             State::Closed => self.closed,
             _ => {
                 let text = &self.bytes[self.start..];
-                let behind = text.len() - text.trim_ascii_end().len();
+                let after = text.len() - text.trim_ascii_end().len();
                 let before = text.len() - text.trim_ascii_start().len();
-                let end = self.bytes.len() - behind;
+                let end = self.bytes.len() - after;
                 self.start = (self.start + before).min(end);
                 end
             }

@@ -27,7 +27,7 @@ pub(super) struct Records<'a> {
     /// The line of the byte that comes next.
     line: u64,
     /// Whether the byte before it is `\r`.
-    is_behind_return: bool,
+    is_after_return: bool,
 }
 
 impl<'a> Records<'a> {
@@ -38,7 +38,7 @@ impl<'a> Records<'a> {
             input: BufReader::with_capacity(1 << 16, file),
             record: Fields::new(separator),
             line: 1,
-            is_behind_return: false,
+            is_after_return: false,
         };
         records.pass_mark()?;
         Ok(records)
@@ -49,7 +49,7 @@ impl<'a> Records<'a> {
         let start = self.input.seek(SeekFrom::Start(0));
         start.map_err(|e| Error::io_at("read again", self.path, e))?;
         self.line = 1;
-        self.is_behind_return = false;
+        self.is_after_return = false;
         self.record = Fields::new(separator);
         self.pass_mark()
     }
@@ -105,8 +105,8 @@ impl<'a> Records<'a> {
             let mut used = 0;
             for byte in &found[..found.len().min(MAX_LINE + 1 - taken)] {
                 used += 1;
-                let ends_pair = *byte == b'\n' && self.is_behind_return;
-                self.is_behind_return = *byte == b'\r';
+                let ends_pair = *byte == b'\n' && self.is_after_return;
+                self.is_after_return = *byte == b'\r';
                 self.line += u64::from(matches!(byte, b'\n' | b'\r') && !ends_pair);
                 // Of the line before.
                 if ends_pair && taken + used == 1 {

@@ -499,7 +499,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.jsonl",
             b"{\"path\": \"a\"} {}\n",
             auto,
-            ":1: not a JSON object: something stands behind it, at byte 14",
+            ":1: not a JSON object: more text follows, at byte 14",
         ),
         (
             "a.jsonl",
