@@ -173,7 +173,7 @@ impl SampleDecoder {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
-            orientation: header.orientation.read_as(self.program.orientation),
+            orientation: (header.orientation).read_as(self.program.orientation, Format::Jpeg),
             decoding: header.decoding(),
             part: None,
         };
@@ -278,7 +278,7 @@ impl SampleDecoder {
         let mut picture = Raster::open(format, bytes, &self.limits)?;
         let stored = Stored {
             size: picture.size(),
-            orientation: picture.orientation().read_as(self.program.orientation),
+            orientation: (picture.orientation()).read_as(self.program.orientation, format),
             decoding: picture.decoding(),
             part: None,
         }

@@ -44,6 +44,8 @@ pub(crate) enum Decoder {
     Png,
     /// Nobody: its pixels lie in the file (`npy`).
     Raw,
+    /// `tiff`: a whole frame.
+    Tiff,
     /// The `image` crate: a whole frame.
     Frame(Frame),
 }
@@ -140,10 +142,9 @@ const FORMATS: [Row; 15] = [
         extension: "tif",
         extensions: &["tif", "tiff"],
         mark: Mark::Begins(&[b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]),
-        // A second frame; that of CMYK is larger than ours.
-        decoder: frame(ImageFormat::Tiff, (2, 4), None),
-        // Where each strip or tile lies, and how long it is: 16 of each, and the decoder
-        // refuses a list over 1 MiB. Profiles and XMP are not read.
+        decoder: Decoder::Tiff,
+        // Where each strip or tile lies, and how long it is: 16 of each, for 262,144 at most.
+        // Profiles are not read, and of XMP the beginning.
         header: 8 << 20,
     },
     Row {
