@@ -84,8 +84,8 @@ const FORMATS: [Row; 15] = [
         // One byte alone was cut off within the two that would tell.
         mark: Mark::Head(|head| head.starts_with(b"\xff\xd8") || head == [0xff]),
         decoder: Decoder::Jpeg,
-        // Its own limits on markers and stray bytes (`jpeg/header.rs`) come first: 2.2 MiB.
-        // Profiles and XMP are stepped over.
+        // Its own limits on markers, stray bytes and XMP (`jpeg/header.rs`) come first: 3.2 MiB.
+        // Profiles are stepped over.
         header: 4 << 20,
     },
     Row {
@@ -110,8 +110,8 @@ const FORMATS: [Row; 15] = [
         // Planes of luma and chroma and the alpha plane; or, lossless, a second frame
         // and its entropy image.
         decoder: frame(ImageFormat::WebP, (0, 10), None),
-        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF. Profiles and XMP
-        // are stepped over.
+        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF and 256 KiB of XMP.
+        // Profiles are stepped over.
         header: 2 << 20,
     },
     Row {

@@ -13,10 +13,11 @@
 //!   way up is wanted;
 //!   `background`: what transparent pictures stand on;
 //! - `pixel_box`: a part that counts as the picture;
-//! - `limits`: `max_pixels` and `max_scratch`;
+//! - `limits`: `max_pixels` and `max_scratch`; `damage`: what becomes of truncated files;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `reader`: memory or a file, as decoders read it, with a limit on headers;
-//! - `raster`: every other format, as rows; `png` row by row, `png_text` its texts;
+//! - `raster`: every other format, as rows; `png` row by row, `png_text` its texts,
+//!   `png_repair` where it was cut off;
 //!   `tiff`: strips and tiles of every kind;
 //!   `webp`, `openexr`, `ico`, `dds`, `tga`, `gif`: what their decoders do not tell, or not
 //!   safely;
@@ -28,6 +29,7 @@
 
 mod background;
 mod buffer;
+mod damage;
 mod dds;
 #[cfg(feature = "codecs")]
 pub(crate) mod depth;
@@ -59,6 +61,7 @@ mod xmp;
 pub use background::Background;
 pub(crate) use background::Transparency;
 pub(crate) use buffer::grow;
+pub use damage::Truncated;
 pub use format::Format;
 pub use formats::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 pub(crate) use limits::Limits;

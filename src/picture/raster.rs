@@ -326,8 +326,11 @@ impl<'a> Raster<'a> {
         }
     }
 
-    /// Reads the header of a PNG that is cut off or broken.
-    ///
+    /// Reads the header of a PNG that ends too early: what it lacks is black, or transparent.
+    pub(crate) fn open_truncated(bytes: &'a [u8], limits: &Limits) -> Result<Self, SampleFault> {
+        Self::open_repaired(bytes, Missing::Zeros, limits)
+    }
+
     /// # Errors
     /// A file without a header, and one that lacks rows, unless they are to be zeros.
     pub(super) fn open_repaired(

@@ -115,6 +115,9 @@ const TEM: u8 = 0x01;
 const MAX_STRAY: u64 = 1 << 20;
 const MAX_MARKERS: u32 = 1 << 16;
 
+/// Most segments that are read as XMP. A file has one as a rule.
+const MAX_PACKETS: u32 = 16;
+
 /// How the content of an EXIF segment begins. Others have the same marker.
 const EXIF: &[u8] = b"Exif\0\0";
 
@@ -134,7 +137,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
     let mut adobe_transform = None;
     // Of the first EXIF block, and of the last XMP packet before it said anything.
     let (mut exif, mut by_xmp) = (None, Orientation::Normal);
-    let (mut stray, mut markers) = (0, 0);
+    let (mut stray, mut markers, mut packets) = (0, 0, 0);
     loop {
         let marker = next_marker(bytes, &mut stray)?;
         markers += 1;
@@ -175,7 +178,11 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
                 exif = Some(Orientation::from_exif(block));
                 continue;
             }
-            0xE1 if xmp::NAMESPACE.strip_prefix(segment).is_some() && front == EXIF.len() => {
+            0xE1 if xmp::NAMESPACE.starts_with(segment)
+                && front == EXIF.len()
+                && packets < MAX_PACKETS =>
+            {
+                packets += 1;
                 let packet = bytes.read(rest)?.ok_or_else(|| truncated(len))?;
                 if let Some(packet) = packet.strip_prefix(&xmp::NAMESPACE[EXIF.len()..]) {
                     by_xmp = xmp::orientation(packet);

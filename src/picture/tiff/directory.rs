@@ -1,6 +1,6 @@
 //! Tags of the first directory of a TIFF, and their values.
 //!
-//! Pure. Only tags that are used are kept. Classic files and BigTIFF.
+//! Pure. Classic files and BigTIFF.
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
@@ -109,32 +109,23 @@ impl Directory {
             let mut entry = [0; 20];
             let entry = &mut entry[..4 + 2 * wide];
             file.read_exact(entry).map_err(fault)?;
-            directory.keep(entry);
+            directory.push(entry);
         }
         Ok(directory)
     }
 
-    /// The first of a tag counts.
-    fn keep(&mut self, entry: &[u8]) {
-        let tag = self.order.number(&entry[..2]) as u16;
-        let is_used = matches!(tag, 256..=259 | 262 | 266 | 273 | 274 | 277..=279 | 284 | 292)
-            || matches!(
-                tag,
-                317 | 320 | 322..=325 | 338 | 339 | 347 | 529 | 530 | 532 | 700
-            );
-        if !is_used || self.entry(tag).is_some() {
-            return;
-        }
+    fn push(&mut self, entry: &[u8]) {
         let mut value = [0; 8];
         value[..self.wide].copy_from_slice(&entry[4 + self.wide..]);
         self.entries.push(Entry {
-            tag,
+            tag: self.order.number(&entry[..2]) as u16,
             kind: self.order.number(&entry[2..4]) as u16,
             count: self.order.number(&entry[4..4 + self.wide]),
             value,
         });
     }
 
+    /// The first of a tag counts.
     fn entry(&self, tag: u16) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }

@@ -48,6 +48,16 @@ impl Colours {
         })
     }
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Grey { .. } => "grey",
+            Self::Palette => "a palette",
+            Self::Rgb => "RGB",
+            Self::Cmyk => "CMYK",
+            Self::YCbCr => "YCbCr",
+        }
+    }
+
     /// Samples of a pixel without extra ones.
     pub(super) fn samples(self) -> u16 {
         match self {
@@ -109,7 +119,8 @@ impl PixelKind {
                 Number::Float => " as floats",
             };
             return Err(unsupported(format!(
-                "{colours:?} of {samples} samples of {bits} bits{what}"
+                "{} of {samples} samples of {bits} bits{what}",
+                colours.name()
             )));
         }
         let (alpha, alpha_kind) = match extra {
@@ -129,7 +140,7 @@ impl PixelKind {
             }
         };
         if alpha.is_some() && matches!(colours, Colours::Cmyk | Colours::YCbCr) {
-            return Err(unsupported(format!("{colours:?} and alpha")));
+            return Err(unsupported(format!("{} and alpha", colours.name())));
         }
         Ok(Self {
             colours,
