@@ -573,6 +573,7 @@ mod tests {
                     header: &header,
                     scale: Scale::Full,
                     size: (16, 16),
+                    truncated: Truncated::Refuse,
                 };
                 let mut handle = Handle::new(&limits).unwrap();
                 if handle.read_header(&job).is_err() {
