@@ -26,7 +26,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, features
+from PIL import Image, ImageFile, ImageOps, features
 
 W, H = 37, 29
 WHITE = 255
@@ -101,15 +101,30 @@ def composited(colour, a):
     return ((c * a + WHITE * (255 - a) + 127) // 255).astype(np.uint8)
 
 
+def premultiplied(colour, a):
+    return (colour.astype(np.uint32) * a[..., None] // 255).astype(np.uint8)
+
+
+def shown(colour, a):
+    """Premultiplied colours on white: they have their share of alpha already."""
+    rest = (WHITE * (255 - a.astype(np.uint32)) + 127) // 255
+    return np.minimum(colour + rest[..., None], 255).astype(np.uint8)
+
+
+TWICE = "premultiplied colours are composited as they are; Pillow divides by alpha first, and rounds twice"
+
+
 def clamped(values):
     """Floats: 0 to 1, times 255, rounded."""
     v = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=1.0, neginf=0.0)
     return np.floor(np.clip(v, 0, 1) * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
 
-def seen_by_pillow(data):
+def seen_by_pillow(data, keep=False):
+    ImageFile.LOAD_TRUNCATED_IMAGES = keep
     image = Image.open(io.BytesIO(data))
     image = ImageOps.exif_transpose(image)
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
     if image.has_transparency_data:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, (WHITE,) * 4)
@@ -134,15 +149,17 @@ class Goldens:
         self.entries = []
         self.expected = {}
 
-    def add(self, name, kind, data, expected=None, tolerance=0, why=None, refused=None):
-        """`expected`: None for what Pillow sees."""
+    def add(self, name, kind, data, expected=None, tolerance=0, why=None, refused=None, keep=False):
+        """`expected`: None for what Pillow sees. `keep`: though the file ends too early."""
         (self.out / "files" / name).write_bytes(data)
         entry = {"file": name, "kind": kind}
+        if keep:
+            entry["keep"] = True
         if refused:
             self.entries.append(entry | {"refused": refused, "why": why})
             return
         try:
-            pillow = seen_by_pillow(data)
+            pillow = seen_by_pillow(data, keep)
         except (OSError, SyntaxError, ValueError, NotImplementedError) as e:
             pillow, refusal = None, str(e)
         entry["by"] = "Pillow"
@@ -193,6 +210,41 @@ def orientation(tag):
     return exif.tobytes()
 
 
+def cut_off(g):
+    """Files that end too early, as Pillow reads them with LOAD_TRUNCATED_IMAGES."""
+    rgb, a = photo(), alpha()
+    cmyk = np.asarray(Image.fromarray(rgb).convert("CMYK")).copy()
+    for name, image, options in [
+        ("420", rgb, {"subsampling": 2}),
+        ("444", rgb, {"subsampling": 0}),
+        ("restart", rgb, {"subsampling": 2, "restart_marker_blocks": 2}),
+        ("grey", grey(rgb), {}),
+        ("progressive", rgb, {"progressive": True}),
+        ("exif-6", rgb, {"exif": orientation(6)}),
+    ]:
+        data = saved(image, "JPEG", quality=85, **options)
+        for tenth in (7, 9):
+            cut = data[: len(data) * tenth // 10]
+            g.add(f"jpeg-{name}-kept-{tenth}.jpg", f"JPEG, {name}, {tenth} tenths of it", cut, keep=True)
+    colours = palette(16)
+    for name, samples, kind, bits, chunks in [
+        ("rgb", rgb, 2, 8, []),
+        ("rgba-16", wide(with_alpha(rgb, a), 3), 6, 16, []),
+        ("palette", indices(16), 3, 4, [(b"PLTE", colours.tobytes())]),
+        ("grey-1", grey(rgb) >> 7, 0, 1, []),
+    ]:
+        for interlaced in (False, True):
+            data = png(samples, kind, bits, chunks, interlaced=interlaced)
+            for tenth in (5, 8):
+                cut = data[: len(data) * tenth // 10]
+                file = f"png-{name}{'-interlaced' if interlaced else ''}-kept-{tenth}.png"
+                g.add(file, f"PNG, {name}, {tenth} tenths of it", cut, keep=True)
+
+
+def packet(tag):
+    return f'<x:xmpmeta><rdf:Description tiff:Make="O" tiff:Orientation="{tag}"/></x:xmpmeta>'.encode()
+
+
 # ---- JPEG ----
 
 
@@ -213,6 +265,10 @@ def jpegs(g):
     for tag in range(1, 9):
         data = saved(rgb, "JPEG", quality=85, exif=orientation(tag))
         g.add(f"jpeg-exif-{tag}.jpg", f"JPEG, EXIF orientation {tag}", data)
+
+    g.add("jpeg-xmp-6.jpg", "JPEG, orientation 6 in XMP alone", saved(rgb, "JPEG", quality=85, xmp=packet(6)))
+    data = saved(rgb, "JPEG", quality=85, xmp=packet(6), exif=orientation(3))
+    g.add("jpeg-xmp-and-exif.jpg", "JPEG, orientation 6 in XMP and 3 in EXIF", data)
 
     cmyk = np.asarray(Image.fromarray(rgb).convert("CMYK")).copy()
     cmyk[..., 3] = alpha() // 3
@@ -338,6 +394,18 @@ def pngs(g):
           why="Pillow reads chunks behind the pixels only when they are loaded before the question")
     g.add("png-exif-8-interlaced.png", "PNG, interlaced, orientation 8",
           png(rgb, 2, 8, [(b"eXIf", orientation(8)[6:])], interlaced=True), np.rot90(rgb, 1))
+    xmp = (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet(8))
+    g.add("png-xmp-8.png", "PNG, orientation 8 in XMP alone", png(rgb, 2, 8, [xmp]), np.rot90(rgb, 1))
+    xmp = (b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(packet(3)))
+    g.add("png-xmp-3-packed.png", "PNG, orientation 3 in packed XMP behind the pixels", png(rgb, 2, 8, behind=[xmp]), rgb[::-1, ::-1])
+    digits = orientation(6).hex()
+    raw = (b"zTXt", b"Raw profile type exif\0\0" + zlib.compress(f"\nexif\n{len(digits) // 2:8}\n{digits}\n".encode()))
+    g.add("png-raw-exif-6.png", "PNG, orientation 6 as ImageMagick writes it", png(rgb, 2, 8, [raw]), np.rot90(rgb, -1))
+    for cut, what in ((12, "end mark"), (16, "last checksum"), (20, "packing's checksum")):
+        data = png(rgba, 6, 8)[:-cut]
+        g.add(f"png-cut-{cut}.png", f"PNG without its {what}", data, rgb_of(rgba))
+        data = png(rgb, 2, 8, interlaced=True)[:-cut]
+        g.add(f"png-interlaced-cut-{cut}.png", f"PNG, interlaced, without its {what}", data, rgb)
     icc = b"any\0\0" + zlib.compress(b"no profile at all" * 9)
     colour = [(b"gAMA", struct.pack(">I", 100000)), (b"iCCP", icc), (b"sBIT", b"\5\6\5")]
     g.add("png-gamma-profile.png", "PNG, with gamma and colour profile, which are left alone", png(rgb, 2, 8, colour), rgb)
@@ -357,6 +425,8 @@ def webps(g):
     g.add("webp-lossless-alpha.webp", "WebP, lossless with alpha", data, rgb_of(rgba))
     data = saved(rgb, "WEBP", lossless=True, exif=orientation(6))
     g.add("webp-exif-6.webp", "WebP, lossless, orientation 6", data, np.rot90(rgb, -1))
+    data = saved(rgb, "WEBP", lossless=True, xmp=packet(8))
+    g.add("webp-xmp-8.webp", "WebP, lossless, orientation 8 in XMP alone", data, np.rot90(rgb, 1))
     first, second = Image.fromarray(rgb), Image.fromarray(rgb[::-1].copy())
     data = saved(first, "WEBP", lossless=True, save_all=True, append_images=[second], duration=100)
     g.add("webp-animated.webp", "WebP, animated: the first picture", data, rgb)
@@ -421,6 +491,12 @@ def gifs(g):
     data = gif((W, H), colours, [(3, 4, part, None, False), (0, 0, index, None, False)], background=7)
     why = "outside of the first frame nothing is drawn, as browsers do; Pillow fills with the background colour"
     g.add("gif-small-frame.gif", "GIF, first frame smaller than the canvas", data, placed, why=why)
+    data = gif((20, 11), colours, [(0, 0, index, None, False)])
+    g.add("gif-large-frame.gif", "GIF, first frame larger than the canvas", data, whole)
+    data = gif((50, 11), colours, [(2, 4, index, None, False)], background=7)
+    placed = np.full((H + 4, 50, 3), WHITE, np.uint8)
+    placed[4:, 2 : W + 2] = whole
+    g.add("gif-low-canvas.gif", "GIF, first frame reaches below the canvas", data, placed, why=why)
 
 
 # ---- BMP ----
@@ -588,18 +664,146 @@ def tiffs(g):
     why = "(1 - c)(1 - k) in other arithmetic: the rounding differs"
     data = tiff([cmyk.tobytes()], W, H, [8] * 4, 5)
     g.add("tiff-cmyk.tif", "TIFF, CMYK", data, tolerance=1, why=why)
-    # Forms that are not served, each refused by name.
-    why = "not served by the TIFF decoder; Pillow reads it"
-    index, colours = indices(200), palette(256)
-    table = (colours.astype(np.uint16) * 257).T.ravel().tolist()
-    data = tiff([index.tobytes()], W, H, [8], 3, tags=[(320, 3, table)])
-    g.add("tiff-palette.tif", "TIFF, palette", data, refused="unsupported", why=why)
-    data = saved(Image.fromarray(rgb), "TIFF", compression="jpeg", quality=85)
-    other = "another JPEG decoder than libjpeg-turbo: its inverse DCT rounds in another way"
-    g.add("tiff-jpeg.tif", "TIFF, JPEG inside", data, tolerance=1, why=other)
+    for bits in (1, 2, 4, 8):
+        n = min(2**bits, 200)
+        index, colours = indices(n), palette(2**bits)
+        table = (colours.astype(np.uint16) * 257).T.ravel().tolist()
+        data = tiff([b"".join(packed(row, bits) for row in index)], W, H, [bits], 3, tags=[(320, 3, table)])
+        g.add(f"tiff-palette-{bits}.tif", f"TIFF, palette, {bits} bit", data, colours[index])
+    for bits in (2, 4):
+        low = l >> (8 - bits)
+        data = tiff([b"".join(packed(row, bits) for row in low)], W, H, [bits], 1)
+        g.add(f"tiff-grey-{bits}.tif", f"TIFF, grey, {bits} bit", data, rgb_of((low * (255 // (2**bits - 1))).astype(np.uint8)))
+    tiffs_of_jpeg(g)
+    tiffs_of_ycbcr(g)
+    tiffs_of_numbers(g)
+    tiffs_of_alpha(g)
+    tiffs_of_compressions(g)
     image = Image.fromarray(l >> 7 << 7).convert("1", dither=Image.Dither.NONE)
     data = saved(image, "TIFF", compression="group4")
     g.add("tiff-fax.tif", "TIFF, fax compression", data, np.asarray(image.convert("RGB")))
+
+
+def tiffs_of_jpeg(g):
+    rgb = photo()
+    ycbcr = Image.fromarray(rgb).convert("YCbCr")
+    cmyk = np.asarray(Image.fromarray(rgb).convert("CMYK")).copy()
+    cmyk[..., 3] = alpha() // 3
+    for name, kind, image, tolerance in [
+        ("", "RGB", Image.fromarray(rgb), 0),
+        ("-grey", "grey", Image.fromarray(grey(rgb)), 0),
+        ("-ycbcr", "YCbCr", ycbcr, 0),
+        ("-cmyk", "CMYK", Image.fromarray(cmyk, "CMYK"), 1),
+    ]:
+        data = saved(image, "TIFF", compression="jpeg", quality=85)
+        why = "(1 - c)(1 - k) in other arithmetic: the rounding differs" if tolerance else None
+        g.add(f"tiff-jpeg{name}.tif", f"TIFF, JPEG inside, {kind}", data, tolerance=tolerance, why=why)
+
+
+def tiffs_of_ycbcr(g):
+    ycbcr = np.asarray(Image.fromarray(photo()).convert("YCbCr"))
+    why = "luma and chroma to RGB in libtiff's arithmetic, which Pillow uses for packed pictures alone"
+    data = tiff([ycbcr.tobytes()], W, H, [8] * 3, 6, tags=[(530, 3, [1, 1])])
+    g.add("tiff-ycbcr.tif", "TIFF, YCbCr", data, tolerance=1, why=why)
+    for h, v in ((2, 2), (2, 1), (4, 1), (1, 2)):
+        wide_, high = -(-W // h) * h, -(-H // v) * v
+        padded = np.pad(ycbcr, ((0, high - H), (0, wide_ - W), (0, 0)), mode="edge")
+        blocks = padded.reshape(high // v, v, wide_ // h, h, 3).transpose(0, 2, 1, 3, 4)
+        luma = blocks[..., 0].reshape(high // v, wide_ // h, h * v)
+        chroma = blocks[:, :, 0, 0, 1:]
+        data = np.concatenate([luma, chroma], -1).astype(np.uint8).tobytes()
+        tags = [(530, 3, [h, v]), (259, 3, [8])]
+        data = tiff([zlib.compress(data)], W, H, [8] * 3, 6, tags=tags)
+        g.add(f"tiff-ycbcr-{h}{v}.tif", f"TIFF, YCbCr, chroma subsampled {h} x {v}, Deflate", data)
+
+
+def tiffs_of_numbers(g):
+    l = grey(photo())
+    unit = light()[..., 0]
+    floats = "floats are 0 to 1, as in HDR and OpenEXR; Pillow takes them for 0 to 255, and reads some kinds only"
+    for kind in ("<f2", "<f4", "<f8", ">f4"):
+        bits = 8 * int(kind[2])
+        data = tiff([unit.astype(kind).tobytes()], W, H, [bits], 1, kind[0], [(339, 3, [3])])
+        name = f"tiff-grey-float-{bits}{'-big-endian' if kind[0] == '>' else ''}.tif"
+        g.add(name, f"TIFF, grey, floats of {bits} bits", data, rgb_of(clamped(unit.astype(kind))), why=floats)
+    # From below 0 to above 255.
+    whole = (l.astype(np.int32) * 3 - 200)
+    for kind, sign in (("<i2", 2), (">i2", 2), ("<i4", 2), (">i4", 2), ("<u4", 1)):
+        values = whole if sign == 2 else np.maximum(whole, 0)
+        data = tiff([values.astype(kind).tobytes()], W, H, [8 * int(kind[2])], 1, kind[0], [(339, 3, [sign])])
+        name = f"tiff-grey-{kind[1:]}{'-big-endian' if kind[0] == '>' else ''}.tif"
+        g.add(name, f"TIFF, grey, {kind[1:]}", data)
+    data = tiff([light().astype("<f4").tobytes()], W, H, [32] * 3, 2, tags=[(339, 3, [3] * 3)])
+    g.add("tiff-rgb-float.tif", "TIFF, RGB, floats", data, clamped(light()))
+    twelve = (l.astype(np.uint16) << 4) | 9
+    rows = b"".join(packed(row, 12) for row in twelve)
+    why = "12 bits become 8 by leaving out the low ones; Pillow takes them for 16 and clips"
+    g.add("tiff-grey-12.tif", "TIFF, grey, 12 bit", tiff([rows], W, H, [12], 1), rgb_of(l), why=why)
+
+
+def tiffs_of_alpha(g):
+    rgb, a = photo(), alpha()
+    l = grey(rgb)
+    pre = premultiplied(rgb, a)
+    data = tiff([with_alpha(pre, a).tobytes()], W, H, [8] * 4, 2, tags=[(338, 3, [1])])
+    g.add("tiff-premultiplied.tif", "TIFF, premultiplied RGBA", data, shown(pre, a), why=TWICE)
+    data = tiff([wide(with_alpha(pre, a), 3).astype("<u2").tobytes()], W, H, [16] * 4, 2, tags=[(338, 3, [1])])
+    g.add("tiff-premultiplied-16.tif", "TIFF, premultiplied RGBA, 16 bit", data, shown(pre, a), why=TWICE)
+    data = tiff([with_alpha(rgb, a).tobytes()], W, H, [8] * 4, 2, tags=[(338, 3, [0])])
+    g.add("tiff-rgbx.tif", "TIFF, RGB and a sample of no meaning", data, rgb)
+    la = np.dstack([l, a])
+    data = tiff([la.tobytes()], W, H, [8] * 2, 1, tags=[(338, 3, [2])])
+    g.add("tiff-grey-alpha.tif", "TIFF, grey with alpha", data, rgb_of(la))
+    pre = premultiplied(l[..., None], a)
+    data = tiff([np.dstack([pre, a]).tobytes()], W, H, [8] * 2, 1, tags=[(338, 3, [1])])
+    g.add("tiff-grey-premultiplied.tif", "TIFF, premultiplied grey with alpha", data, shown(np.repeat(pre, 3, -1), a))
+    planes = [with_alpha(rgb, a)[..., i].tobytes() for i in range(4)]
+    data = tiff(planes, W, H, [8] * 4, 2, tags=[(284, 3, [2]), (338, 3, [2])])
+    g.add("tiff-planar-rgba.tif", "TIFF, RGBA, a plane a channel", data, rgb_of(with_alpha(rgb, a)))
+    data = tiff([rgb.tobytes()], W, H, [8] * 3, 2, tags=[(700, 1, list(packet(6)))])
+    g.add("tiff-xmp-6.tif", "TIFF, orientation 6 in XMP alone", data, np.rot90(rgb, -1))
+
+
+def tiffs_of_compressions(g):
+    rgb = photo()
+    l = grey(rgb)
+    g.add("tiff-zstd.tif", "TIFF, RGB, Zstandard", saved(rgb, "TIFF", compression="zstd"), rgb)
+    data = tiff([saved(rgb, "WEBP", lossless=True)], W, H, [8] * 3, 2, tags=[(259, 3, [50001])])
+    g.add("tiff-webp.tif", "TIFF, RGB, lossless WebP inside", data, rgb)
+    g.add("tiff-big.tif", "TIFF, RGB, BigTIFF", saved(rgb, "TIFF", big_tiff=True), rgb)
+    why = "not served by the TIFF decoder; Pillow reads it"
+    g.add("tiff-lzma.tif", "TIFF, RGB, LZMA", saved(rgb, "TIFF", compression="lzma"), refused="unsupported", why=why)
+    bits = Image.fromarray(l >> 7 << 7).convert("1", dither=Image.Dither.NONE)
+    seen = np.asarray(bits.convert("RGB"))
+    for name, compression, info in [
+        ("runs", "tiff_ccitt", {}),
+        ("group3", "group3", {}),
+        ("group3-2d", "group3", {292: 1}),
+        ("group3-2d-fill", "group3", {292: 5}),
+        ("group4-white-is-zero", "group4", {262: 0}),
+    ]:
+        data = saved(bits, "TIFF", compression=compression, tiffinfo=info)
+        g.add(f"tiff-fax-{name}.tif", f"TIFF, fax, {name}", data, seen)
+    turned = bytes(int(f"{b:08b}"[::-1], 2) for b in range(256))
+    rows = b"".join(packed(row, 1) for row in l >> 7).translate(turned)
+    data = tiff([rows], W, H, [1], 1, tags=[(266, 3, [2])])
+    g.add("tiff-fill-order.tif", "TIFF, 1 bit, bits in the other order", data, rgb_of((l >> 7) * 255))
+    deep = wide(rgb, 3)
+    for order in "<>":
+        differences = deep.copy()
+        differences[:, 1:] = deep[:, 1:] - deep[:, :-1]
+        data = zlib.compress(differences.astype(order + "u2").tobytes())
+        data = tiff([data], W, H, [16] * 3, 2, order, [(259, 3, [8]), (317, 3, [2])])
+        g.add(f"tiff-deflate-16-{'little' if order == '<' else 'big'}.tif", "TIFF, RGB, 16 bit, differences", data, rgb)
+    floats = light().astype(">f4")
+    rows = b""
+    for row in floats:
+        planes = np.frombuffer(row.tobytes(), np.uint8).reshape(-1, 4).T.reshape(-1).copy()
+        planes[3:] = planes[3:] - planes[:-3]
+        rows += planes.tobytes()
+    tags = [(259, 3, [8]), (317, 3, [3]), (339, 3, [3] * 3)]
+    data = tiff([zlib.compress(rows)], W, H, [32] * 3, 2, tags=tags)
+    g.add("tiff-float-differences.tif", "TIFF, RGB, floats, differences of bytes", data, clamped(light()))
 
 
 # ---- PNM ----
@@ -656,6 +860,14 @@ def tgas(g):
     image.putpalette(palette(200).tobytes())
     g.add("tga-palette.tga", "TGA, palette", saved(image, "TGA"), palette(200)[indices(200)])
     g.add("tga-palette-rle.tga", "TGA, palette, run lengths", saved(image, "TGA", compression="tga_rle"), palette(200)[indices(200)])
+    a = alpha()
+    pre = premultiplied(rgb, a)
+    data = saved(with_alpha(pre, a), "TGA")
+    area = struct.pack("<H", 495) + bytes(492) + b"\4"
+    footer = struct.pack("<II", len(data) - 26, 0) + data[-18:]
+    data = data[:-26] + area + footer
+    why = "its extension area says that colours are premultiplied, which Pillow does not read"
+    g.add("tga-premultiplied.tga", "TGA, premultiplied RGBA", data, shown(pre, a), why=why)
 
 
 # ---- ICO ----
@@ -689,6 +901,19 @@ def ddss(g):
     for name in ("DXT1", "DXT3", "DXT5"):
         data = saved(rgb if name == "DXT1" else rgba, "DDS", pixel_format=name)
         g.add(f"dds-{name.lower()}.dds", f"DDS, {name}", data, tolerance=1, why=why)
+    pre = with_alpha(premultiplied(rgba[..., :3], rgba[..., 3]), rgba[..., 3])
+    other = "premultiplied: Pillow does not read the kind, and sees straight alpha with a Direct3D 10 header; " + why
+    for name, like in (("DXT2", "DXT3"), ("DXT4", "DXT5")):
+        data = saved(pre, "DDS", pixel_format=like)
+        blocks = np.asarray(Image.open(io.BytesIO(data)).convert("RGBA"))
+        data = data.replace(like.encode(), name.encode(), 1)
+        g.add(f"dds-{name.lower()}.dds", f"DDS, {name}", data, shown(blocks[..., :3], blocks[..., 3]), tolerance=1, why=other)
+    data = bytearray(saved(pre, "DDS", pixel_format="BC3"))
+    blocks = np.asarray(Image.open(io.BytesIO(data)).convert("RGBA"))
+    assert data[84:88] == b"DX10"
+    data[144:148] = struct.pack("<I", 2)
+    expected = shown(blocks[..., :3], blocks[..., 3])
+    g.add("dds-premultiplied.dds", "DDS, BC3, premultiplied", bytes(data), expected, tolerance=1, why=other)
     why = "not served by the DDS decoder; Pillow reads it"
     g.add("dds-raw.dds", "DDS, uncompressed", saved(rgb, "DDS"), refused="unsupported", why=why)
     data = saved(photo(), "DDS", pixel_format="DXT1")
@@ -784,7 +1009,8 @@ def exrs(g):
     g.add("exr-half-zip.exr", "OpenEXR, half, ZIP", exr(planes(half), 3), clamped(half))
     g.add("exr-float.exr", "OpenEXR, float, ZIP", exr(planes(v), 3), clamped(v))
     a = (alpha() / 255).astype(np.float16)
-    expected = composited(clamped(half), clamped(a)[..., None])
+    # OpenEXR's colours are premultiplied.
+    expected = shown(clamped(half), clamped(a))
     data = exr(planes(half) | {"A": a}, 3)
     g.add("exr-alpha.exr", "OpenEXR, half with alpha", data, expected)
 
@@ -802,7 +1028,7 @@ def main():
         (out / folder).mkdir(parents=True)
     check_that_pillow_composites_as_we_say()
     g = Goldens(out)
-    for make in (jpegs, pngs, webps, gifs, bmps, tiffs, pnms, tgas, icos, qois, ddss, hdrs, exrs, farbfelds):
+    for make in (cut_off, jpegs, pngs, webps, gifs, bmps, tiffs, pnms, tgas, icos, qois, ddss, hdrs, exrs, farbfelds):
         make(g)
     g.finish()
     total = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())

@@ -85,6 +85,7 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
         ({"engine_largest": (9, 9)}, featherload.ConfigError, "engine_largest has no effect"),
         ({"mode": "eval"}, featherload.ConfigError, "PaddleClas"),
         ({"row_limit": -1.0}, featherload.ConfigError, "-1 seconds"),
+        ({"truncated": "yes"}, featherload.ConfigError, "truncated: unknown variant"),
         ({"sandbox": "yes"}, featherload.ConfigError, "sandbox: unknown variant"),
         ({"recipe": object()}, featherload.ConfigError, "object cannot be translated"),
     ],
@@ -144,6 +145,19 @@ def test_failures_and_deaths_are_counted_and_told(
     # Every call has all of them.
     assert len(stats["events"]) == 1 and one.stats()["events"] == stats["events"]
     assert "SIGKILL" in caplog.text
+
+
+def test_truncated_pictures_are_kept_and_counted(
+    loader: Make, photos: Path, tmp_path: Path
+) -> None:
+    for number, path in enumerate(sorted(photos.rglob("*.jpg"))[:4]):
+        data = path.read_bytes()
+        (tmp_path / f"{number}.jpg").write_bytes(data[: len(data) * 3 // 4] if number else data)
+    one = loader(tmp_path, batch_size=2, truncated="keep", num_workers=1)
+    for _ in one:
+        pass
+    stats = one.stats()
+    assert (stats["images"], stats["failed"], stats["truncated_rows"]) == (4, 0, 3)
 
 
 def test_numbers_of_numpy_are_numbers(loader: Make) -> None:

@@ -147,7 +147,7 @@ impl Decode {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
-            orientation: header.orientation.read_as(self.program.orientation),
+            orientation: (header.orientation).read_as(self.program.orientation, Format::Jpeg),
             decoding: header.decoding(),
             part: None,
         }

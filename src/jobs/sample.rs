@@ -21,7 +21,7 @@ use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, JpegHeader, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
-use crate::picture::{Format, Limits, PixelBox, Transparency};
+use crate::picture::{Format, Limits, PixelBox, Transparency, Truncated};
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::emit::Emitter;
 use crate::pixels::normalise::Scaling;
@@ -173,7 +173,7 @@ impl SampleDecoder {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
-            orientation: header.orientation.read_as(self.program.orientation),
+            orientation: (header.orientation).read_as(self.program.orientation, Format::Jpeg),
             decoding: header.decoding(),
             part: None,
         };
@@ -202,9 +202,45 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        match Format::of(bytes)? {
-            Format::Jpeg => self.fill_from_jpeg(bytes, request, out, meter),
-            format => self.fill_from_raster(format, bytes, request, out, meter),
+        let format = Format::of(bytes)?;
+        let filled = self.fill_as(format, Truncated::Refuse, bytes, request, out, meter);
+        let Err(fault) = filled else {
+            return Ok(());
+        };
+        let is_kept = self.program.truncated == Truncated::Keep
+            && fault.kind == FaultKind::Truncated
+            && matches!(format, Format::Jpeg | Format::Png);
+        if !is_kept {
+            return Err(fault);
+        }
+        // A file without a header that can be read stays what it was.
+        self.fill_as(format, Truncated::Keep, bytes, request, out, meter)
+            .map_err(|_| fault)?;
+        meter.truncated += 1;
+        Ok(())
+    }
+
+    fn fill_as(
+        &mut self,
+        format: Format,
+        truncated: Truncated,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl Streams>,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        match format {
+            Format::Jpeg => {
+                self.jpeg = JpegDecoder::that_may_keep(&self.limits, truncated);
+                self.fill_from_jpeg(bytes, request, out, meter)
+            }
+            format => {
+                let picture = match truncated {
+                    Truncated::Refuse => Raster::open(format, bytes, &self.limits)?,
+                    Truncated::Keep => Raster::open_truncated(bytes, &self.limits)?,
+                };
+                self.fill_from_raster((format, picture), request, out, meter)
+            }
         }
     }
 
@@ -269,16 +305,14 @@ impl SampleDecoder {
     /// and both count as decoding.
     fn fill_from_raster(
         &mut self,
-        format: Format,
-        bytes: &[u8],
+        (format, mut picture): (Format, Raster<'_>),
         request: &RowRequest<'_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let mut picture = Raster::open(format, bytes, &self.limits)?;
         let stored = Stored {
             size: picture.size(),
-            orientation: picture.orientation().read_as(self.program.orientation),
+            orientation: (picture.orientation()).read_as(self.program.orientation, format),
             decoding: picture.decoding(),
             part: None,
         }

@@ -39,6 +39,10 @@ pub struct LoaderReport {
     /// Of the rows for a device, those whose crop had no room in its row: resized by
     /// workers, in `u8` ([`LoaderBuilder::device`](crate::loader::LoaderBuilder::device)).
     pub resized_by_workers: u64,
+    /// Rows of JPEG and PNG files that end too early, where such are kept
+    /// ([`Recipe::with_truncated`](crate::Recipe::with_truncated)). Rows of batches that were
+    /// made and not taken count too.
+    pub truncated_rows: u64,
     /// Rows committed, and where the workers' time went.
     pub times: StageTimes,
     /// First row committed, milliseconds after the loader began to start processes;
@@ -72,6 +76,7 @@ impl LoaderReport {
             sandboxed: pool.sandboxed,
             ring_bytes: pool.ring_bytes,
             resized_by_workers: pool.counted,
+            truncated_rows: pool.truncated,
             first_row_ms: pool.first_row_ms,
             consumer_wait_s: pool.consumer_wait_s,
             ..Self::default()

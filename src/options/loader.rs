@@ -14,7 +14,7 @@ use crate::options::limits::seconds;
 use crate::plan::{MultiScale, Position, Rank, Sampler, State, Tail};
 use crate::pool::sandbox::Sandbox;
 use crate::recipe::{
-    Background, DecodeMode, Dtype, MemoryLayout, Recipe, RecipeFormat, Reorder, Upright,
+    Background, DecodeMode, Dtype, MemoryLayout, Recipe, RecipeFormat, Reorder, Truncated, Upright,
 };
 
 /// Options of a run. What is left out is the PaddleClas config's, where the recipe is
@@ -37,6 +37,7 @@ pub struct LoaderOptions {
     pub reorder: Option<Reorder>,
     pub background: Option<Background>,
     pub orientation: Option<Upright>,
+    pub truncated: Option<Truncated>,
     pub batch_size: Option<u32>,
     pub workers: Option<usize>,
     pub depth: Option<u32>,
@@ -104,6 +105,9 @@ impl LoaderOptions {
         }
         if let Some(orientation) = self.orientation {
             recipe = recipe.with_orientation(orientation);
+        }
+        if let Some(truncated) = self.truncated {
+            recipe = recipe.with_truncated(truncated);
         }
         if let Some(reorder) = self.reorder {
             recipe = recipe.with_reorder(reorder);

@@ -46,7 +46,7 @@ impl PictureHeader {
     /// The same header as a recipe takes it that reads pictures this way up.
     pub(crate) fn read_as(self, upright: Upright) -> Self {
         Self {
-            orientation: self.orientation.read_as(upright),
+            orientation: self.orientation.read_as(upright, self.format),
             ..self
         }
     }

@@ -44,6 +44,8 @@ pub(crate) enum Decoder {
     Png,
     /// Nobody: its pixels lie in the file (`npy`).
     Raw,
+    /// `tiff`: a whole frame.
+    Tiff,
     /// The `image` crate: a whole frame.
     Frame(Frame),
 }
@@ -82,8 +84,8 @@ const FORMATS: [Row; 15] = [
         // One byte alone was cut off within the two that would tell.
         mark: Mark::Head(|head| head.starts_with(b"\xff\xd8") || head == [0xff]),
         decoder: Decoder::Jpeg,
-        // Its own limits on markers and stray bytes (`jpeg/header.rs`) come first: 2.2 MiB.
-        // Profiles and XMP are stepped over.
+        // Its own limits on markers, stray bytes and XMP (`jpeg/header.rs`) come first: 3.2 MiB.
+        // Profiles are stepped over.
         header: 4 << 20,
     },
     Row {
@@ -108,8 +110,8 @@ const FORMATS: [Row; 15] = [
         // Planes of luma and chroma and the alpha plane; or, lossless, a second frame
         // and its entropy image.
         decoder: frame(ImageFormat::WebP, (0, 10), None),
-        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF. Profiles and XMP
-        // are stepped over.
+        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF and 256 KiB of XMP.
+        // Profiles are stepped over.
         header: 2 << 20,
     },
     Row {
@@ -140,10 +142,9 @@ const FORMATS: [Row; 15] = [
         extension: "tif",
         extensions: &["tif", "tiff"],
         mark: Mark::Begins(&[b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]),
-        // A second frame; that of CMYK is larger than ours.
-        decoder: frame(ImageFormat::Tiff, (2, 4), None),
-        // Where each strip or tile lies, and how long it is: 16 of each, and the decoder
-        // refuses a list over 1 MiB. Profiles and XMP are not read.
+        decoder: Decoder::Tiff,
+        // Where each strip or tile lies, and how long it is: 16 of each, for 262,144 at most.
+        // Profiles are not read, and of XMP the beginning.
         header: 8 << 20,
     },
     Row {

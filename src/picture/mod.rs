@@ -9,14 +9,18 @@
 //!
 //! - `formats`: one row for each format: name, extensions, mark, decoder, memory;
 //!   `format`: sniffed from the content, never from a name;
-//! - `orientation`: the eight EXIF orientations; `upright`: which way up is wanted;
+//! - `orientation`: the eight EXIF orientations; `xmp`: where XMP has them; `upright`: which
+//!   way up is wanted;
 //!   `background`: what transparent pictures stand on;
 //! - `pixel_box`: a part that counts as the picture;
-//! - `limits`: `max_pixels` and `max_scratch`;
+//! - `limits`: `max_pixels` and `max_scratch`; `damage`: what becomes of truncated files;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `reader`: memory or a file, as decoders read it, with a limit on headers;
-//! - `raster`: every other format, as rows; `png` row by row;
-//!   `webp`, `openexr`, `ico`: what their decoders do not tell safely;
+//! - `raster`: every other format, as rows; `png` row by row, `png_text` its texts,
+//!   `png_repair` where it was cut off;
+//!   `tiff`: strips and tiles of every kind;
+//!   `webp`, `openexr`, `ico`, `dds`, `tga`, `gif`: what their decoders do not tell, or not
+//!   safely;
 //! - `npy`: raw pixels, whose headers are read and written;
 //! - `depth`: depth images, as numbers;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
@@ -25,11 +29,14 @@
 
 mod background;
 mod buffer;
+mod damage;
+mod dds;
 pub(crate) mod depth;
 mod facts;
 mod fault;
 pub(crate) mod format;
 mod formats;
+mod gif;
 pub(crate) mod header;
 mod ico;
 pub(crate) mod jpeg;
@@ -39,15 +46,21 @@ mod openexr;
 mod orientation;
 mod pixel_box;
 mod png;
+mod png_repair;
+mod png_text;
 pub(crate) mod raster;
 mod reader;
 mod rgb8;
+mod tga;
+mod tiff;
 mod upright;
 mod webp;
+mod xmp;
 
 pub use background::Background;
 pub(crate) use background::Transparency;
 pub(crate) use buffer::grow;
+pub use damage::Truncated;
 pub use format::Format;
 pub use formats::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 pub(crate) use limits::Limits;

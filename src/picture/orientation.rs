@@ -4,6 +4,7 @@
 //! Pure arithmetic, in whichever process reads headers. Moves no pixels:
 //! decoding happens in stored coordinates, and whoever writes the row turns it.
 
+use super::format::Format;
 use super::upright::Upright;
 
 /// EXIF tag 0x0112. "Stored" is the picture as the file holds it, "oriented" as
@@ -36,10 +37,13 @@ impl Orientation {
         Self::Rotate270,
     ];
 
-    /// What of it counts where pictures are read this way up: all, or nothing.
-    pub(crate) fn read_as(self, upright: Upright) -> Self {
+    /// What of it counts where pictures of this format are read this way up: all, or
+    /// nothing.
+    pub(crate) fn read_as(self, upright: Upright, format: Format) -> Self {
         match upright {
             Upright::Exif => self,
+            // As Pillow, torchvision and OpenCV, whose TIFF decoders turn what they read.
+            Upright::Stored if format == Format::Tiff => self,
             Upright::Stored => Self::Normal,
         }
     }
@@ -54,8 +58,9 @@ impl Orientation {
     /// first directory.
     pub(crate) const EXIF_HEAD: usize = 64 << 10;
 
-    /// The orientation tag of the first directory of a TIFF block. None for
-    /// anything unexpected: a bad EXIF block never costs a picture.
+    /// The orientation tag of the first directory of a TIFF block. None: it has no tag, or
+    /// is broken, which never costs a picture. A tag of another value than 1 to 8 is one, and
+    /// turns nothing.
     pub(crate) fn from_exif(tiff: &[u8]) -> Option<Self> {
         const TAG: u16 = 0x0112;
         let little = match tiff.get(..4)? {
@@ -87,16 +92,14 @@ impl Orientation {
                 continue;
             }
             let value_at = entry.checked_add(8)?;
-            if u32_at(entry.checked_add(4)?)? != 1 {
-                return None;
-            }
-            let value = match u16_at(entry.checked_add(2)?)? {
-                1 => u32::from(*tiff.get(value_at)?),
-                3 => u32::from(u16_at(value_at)?),
-                4 => u32_at(value_at)?,
-                _ => return None,
+            let count = u32_at(entry.checked_add(4)?)?;
+            let value = match (count, u16_at(entry.checked_add(2)?)?) {
+                (1, 1) => u32::from(*tiff.get(value_at)?),
+                (1, 3) => u32::from(u16_at(value_at)?),
+                (1, 4) => u32_at(value_at)?,
+                _ => 0,
             };
-            return Self::from_tag(value);
+            return Some(Self::from_tag(value).unwrap_or_default());
         }
         None
     }
@@ -132,6 +135,17 @@ impl Orientation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `Image.open` of Pillow 13, loaded: it turns TIFF and no other format.
+    #[test]
+    fn as_stored_only_a_tiff_is_turned() {
+        let turned = Orientation::Rotate90;
+        for format in [Format::Jpeg, Format::Png, Format::WebP] {
+            assert_eq!(turned.read_as(Upright::Exif, format), turned);
+            assert_eq!(turned.read_as(Upright::Stored, format), Orientation::Normal);
+        }
+        assert_eq!(turned.read_as(Upright::Stored, Format::Tiff), turned);
+    }
 
     #[test]
     fn tag_values() {

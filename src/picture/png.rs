@@ -4,33 +4,44 @@
 //! decoder's window, two rows, and the row that was asked for. An interlaced one
 //! has its pixels all over the file and is decoded as a frame.
 //!
-//! A file is good or bad as a whole, whatever part of it is wanted: the chunks
-//! must reach their end mark, and rows below the last one wanted are decoded
-//! all the same.
+//! A file is good or bad as a whole, whatever part of it is wanted: rows below the
+//! last one wanted are decoded all the same. A file whose end mark is missing is written
+//! again first (`png_repair`): it is good where it has all its rows.
 
-use std::io::{BufRead, Cursor, ErrorKind, Seek};
+use std::borrow::Cow;
+use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use png::{BitDepth, ColorType, DecodingError, Transformations};
 
 use super::limits::Limits;
 use super::orientation::Orientation;
+use super::png_repair;
+use super::png_text::{self, Text};
 use super::reader::Reader;
 use super::rgb8::Form;
+use super::xmp;
 use crate::error::{FaultKind, SampleFault};
 
-const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
+pub(super) const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
 /// An opened PNG.
 pub(super) struct PngReader<'a> {
-    reader: png::Reader<Cursor<&'a [u8]>>,
+    reader: png::Reader<Cursor<Cow<'a, [u8]>>>,
     form: Form,
     /// Rows handed out.
     next: u32,
+    /// Bytes of a file that was written again.
+    repaired: u64,
 }
 
 impl<'a> PngReader<'a> {
-    /// Reads all that stands before the pixels.
-    pub(super) fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, SampleFault> {
+    /// Reads all that stands before the pixels. Bytes that are owned are those of a file that
+    /// was written again, without checksums.
+    pub(super) fn open(bytes: Cow<'a, [u8]>, limits: &Limits) -> Result<Self, SampleFault> {
+        let repaired = match &bytes {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(bytes) => bytes.capacity() as u64,
+        };
         let limits = png::Limits {
             bytes: usize::try_from(limits.max_scratch).unwrap_or(usize::MAX),
         };
@@ -38,6 +49,7 @@ impl<'a> PngReader<'a> {
         decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
         decoder.set_ignore_text_chunk(true);
         decoder.set_ignore_iccp_chunk(true);
+        decoder.ignore_checksums(repaired > 0);
         let reader = decoder.read_info().map_err(fault)?;
         let form = match reader.output_color_type() {
             (ColorType::Grayscale, BitDepth::Eight) => Form::L8,
@@ -55,6 +67,7 @@ impl<'a> PngReader<'a> {
             reader,
             form,
             next: 0,
+            repaired,
         })
     }
 
@@ -71,7 +84,7 @@ impl<'a> PngReader<'a> {
     pub(super) fn working_bytes(&self) -> u64 {
         let info = self.reader.info();
         let rows = u64::from(info.height.min(8)) + 1;
-        info.raw_row_length() as u64 * rows + (512 << 10)
+        info.raw_row_length() as u64 * rows + (512 << 10) + self.repaired
     }
 
     /// Fills `row` with row `y`, which must not lie above the last one.
@@ -114,9 +127,16 @@ pub(super) struct Chunks {
     /// Bytes of the pixels in the file.
     compressed: u64,
     interlaced: bool,
+    /// The end mark is there.
+    ended: bool,
 }
 
 impl Chunks {
+    /// Whether the file is to be written again before it is decoded.
+    pub(super) fn is_cut_off(&self) -> bool {
+        !self.ended
+    }
+
     /// What decoding takes at most: [`PngReader::working_bytes`] and rows, or the
     /// frame, in the largest form that pixels are handed out in.
     pub(super) fn scratch_bytes(&self) -> u64 {
@@ -124,7 +144,11 @@ impl Chunks {
         let raw_row = self.raw / height.max(1) + 1;
         let working = raw_row * (height.min(8) + 1) + (512 << 10);
         let rows = if self.interlaced { height } else { 1 };
-        working + 3 * width + 4 * width * rows
+        let repaired = match self.ended {
+            true => 0,
+            false => png_repair::most_bytes(self.size, self.raw),
+        };
+        working + 3 * width + 4 * width * rows + repaired
     }
 
     /// The most that deflate makes of a byte: 258 bytes of 2 bits.
@@ -168,8 +192,9 @@ fn raw_bytes((width, height): (u32, u32), depth: u8, color: u8) -> u64 {
     row.saturating_mul(u64::from(height))
 }
 
-/// Steps over all chunks up to the end mark, without decoding. An EXIF chunk
-/// counts wherever it stands: tools write it behind the pixels too.
+/// Steps over all chunks up to the end mark, or to the end of a file that has none behind
+/// its pixels. Nothing is decoded. EXIF and XMP count wherever they stand: tools write them
+/// behind the pixels too.
 pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
     let mut head = [0; 8];
     let read = |file: &mut dyn BufRead, to: &mut [u8]| file.read_exact(to).map_err(cut_off);
@@ -177,58 +202,130 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
     if head != *SIGNATURE {
         return Err(corrupt("PNG without its signature"));
     }
-    let mut size = None;
-    let mut orientation = None;
-    let (mut raw, mut compressed) = (0, 0u64);
-    let mut interlaced = false;
-    loop {
-        read(file, &mut head)?;
+    read(file, &mut head)?;
+    let mut chunks = match head {
+        [0, 0, 0, 13, b'I', b'H', b'D', b'R'] => {
+            let mut fields = [0; 17];
+            read(file, &mut fields)?;
+            read_header(fields)?
+        }
+        _ => return Err(corrupt("PNG without its header at the beginning")),
+    };
+    let mut ways = Ways::default();
+    while !chunks.ended {
+        match file.read_exact(&mut head).map_err(cut_off) {
+            Ok(()) => {}
+            Err(fault) if fault.kind == FaultKind::Truncated && chunks.compressed > 0 => {
+                chunks.compressed = chunks.compressed.saturating_sub(missing(file)?);
+                break;
+            }
+            Err(fault) => return Err(fault),
+        }
         let [l0, l1, l2, l3, kind @ ..] = head;
         let len = u32::from_be_bytes([l0, l1, l2, l3]);
         if len > i32::MAX as u32 {
             return Err(corrupt(format!("PNG chunk of {len} bytes")));
         }
-        let mut rest = i64::from(len) + 4;
         match &kind {
-            b"IHDR" if size.is_none() && len == 13 => {
-                let mut fields = [0; 13];
-                read(file, &mut fields)?;
-                rest -= 13;
-                let [w0, w1, w2, w3, h0, h1, h2, h3, depth, color, _, _, lacing] = fields;
-                interlaced = lacing != 0;
-                let w = u32::from_be_bytes([w0, w1, w2, w3]);
-                let h = u32::from_be_bytes([h0, h1, h2, h3]);
-                if w == 0 || h == 0 {
-                    return Err(corrupt(format!("PNG of {h} x {w} pixels")));
+            b"IDAT" => chunks.compressed += u64::from(len),
+            b"IEND" => chunks.ended = true,
+            _ => {}
+        }
+        let looked_at = ways.look(file, kind, len).map_err(cut_off)?;
+        // Beyond the end is no error here: the next read tells.
+        file.seek_relative(i64::from(len) + 4 - looked_at as i64)
+            .map_err(cut_off)?;
+    }
+    chunks.orientation = ways.orientation();
+    Ok(chunks)
+}
+
+/// Fields of the header, and its checksum, which the decoder looks at.
+fn read_header(fields: [u8; 17]) -> Result<Chunks, SampleFault> {
+    let [
+        w0,
+        w1,
+        w2,
+        w3,
+        h0,
+        h1,
+        h2,
+        h3,
+        depth,
+        color,
+        _,
+        _,
+        lacing,
+        ..,
+    ] = fields;
+    let w = u32::from_be_bytes([w0, w1, w2, w3]);
+    let h = u32::from_be_bytes([h0, h1, h2, h3]);
+    if w == 0 || h == 0 {
+        return Err(corrupt(format!("PNG of {h} x {w} pixels")));
+    }
+    Ok(Chunks {
+        size: (w, h),
+        orientation: Orientation::Normal,
+        raw: raw_bytes((w, h), depth, color),
+        compressed: 0,
+        interlaced: lacing != 0,
+        ended: false,
+    })
+}
+
+/// By how many bytes the last chunk is longer than its file.
+fn missing(file: &mut Reader<'_>) -> Result<u64, SampleFault> {
+    let at = file.stream_position().map_err(cut_off)?;
+    let end = file.seek(SeekFrom::End(0)).map_err(cut_off)?;
+    Ok(at.saturating_sub(end))
+}
+
+/// Where chunks say which way up the picture is. The first of a kind counts.
+#[derive(Default)]
+struct Ways {
+    exif: Option<Option<Orientation>>,
+    exif_text: Option<Option<Orientation>>,
+    xmp: Option<Orientation>,
+}
+
+impl Ways {
+    /// Looks at a chunk, and says how many bytes of it were read.
+    fn look(&mut self, file: &mut Reader<'_>, kind: [u8; 4], len: u32) -> io::Result<usize> {
+        let mut content = Vec::new();
+        // Reads on, until so many bytes of the content are there.
+        let read = |file: &mut Reader<'_>, content: &mut Vec<u8>, most: usize| {
+            let at = content.len();
+            content.resize((len as usize).min(most).max(at), 0);
+            file.read_exact(&mut content[at..])
+        };
+        match &kind {
+            b"eXIf" if self.exif.is_none() => {
+                read(file, &mut content, Orientation::EXIF_HEAD)?;
+                self.exif = Some(Orientation::from_exif(&content));
+            }
+            b"tEXt" | b"zTXt" | b"iTXt" => {
+                read(file, &mut content, png_text::HEAD)?;
+                match Text::of(kind, &content) {
+                    Some(text @ Text::Exif) if self.exif_text.is_none() => {
+                        read(file, &mut content, xmp::MOST)?;
+                        self.exif_text = Some(text.orientation(kind, &content));
+                    }
+                    Some(text @ Text::Xmp) if self.xmp.is_none() => {
+                        read(file, &mut content, xmp::MOST)?;
+                        self.xmp = text.orientation(kind, &content);
+                    }
+                    _ => {}
                 }
-                size = Some((w, h));
-                raw = raw_bytes((w, h), depth, color);
-            }
-            _ if size.is_none() => {
-                return Err(corrupt("PNG without its header at the beginning"));
-            }
-            b"eXIf" if orientation.is_none() => {
-                let mut exif = vec![0; (len as usize).min(Orientation::EXIF_HEAD)];
-                read(file, &mut exif)?;
-                rest -= exif.len() as i64;
-                orientation = Some(Orientation::from_exif(&exif).unwrap_or_default());
-            }
-            b"IDAT" => compressed += u64::from(len),
-            b"IEND" => {
-                let mut crc = [0; 4];
-                read(file, &mut crc)?;
-                return Ok(Chunks {
-                    size: size.unwrap_or_default(),
-                    orientation: orientation.unwrap_or_default(),
-                    raw,
-                    compressed,
-                    interlaced,
-                });
             }
             _ => {}
         }
-        // Beyond the end is no error here: the next read tells.
-        file.seek_relative(rest).map_err(cut_off)?;
+        Ok(content.len())
+    }
+
+    /// In Pillow's order.
+    fn orientation(&self) -> Orientation {
+        let exif = self.exif.or(self.exif_text).flatten();
+        exif.or(self.xmp).unwrap_or_default()
     }
 }
 
@@ -288,6 +385,38 @@ mod tests {
         chunk(b"eXIf", &tiff.concat())
     }
 
+    /// As `getexif` of Pillow 13.
+    #[test]
+    fn texts_count_where_exif_has_no_orientation() {
+        let xmp = |tag| {
+            let text = format!("XML:com.adobe.xmp\0\0\0\0\0<x tiff:Orientation=\"{tag}\"/>");
+            chunk(b"iTXt", text.as_bytes())
+        };
+        let raw = |tag| {
+            let digits = format!("4d4d002a00000008000101120003000000010{tag:03x}00000000000000");
+            let text = format!("Raw profile type exif\0\nexif\n  28\n{digits}\n");
+            chunk(b"tEXt", text.as_bytes())
+        };
+        let none = chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\0");
+        let (head, data, end) = (header(7, 5), chunk(b"IDAT", &[1; 100]), chunk(b"IEND", b""));
+        for (texts, tag) in [
+            (vec![xmp(6)], 6),
+            (vec![xmp(3), xmp(6)], 3),
+            (vec![raw(8)], 8),
+            (vec![xmp(6), raw(8)], 8),
+            (vec![xmp(6), exif(3), raw(8)], 3),
+            (vec![none, raw(8), xmp(6)], 6),
+            (vec![xmp(6), exif(9)], 1),
+        ] {
+            let texts = texts.concat();
+            let before = file(&[head.clone(), texts.clone(), data.clone(), end.clone()]);
+            let behind = file(&[head.clone(), data.clone(), texts, end.clone()]);
+            for bytes in [before, behind] {
+                assert_eq!(walked(&bytes).unwrap().orientation as u8, tag);
+            }
+        }
+    }
+
     fn walked(bytes: &[u8]) -> Result<Chunks, FaultKind> {
         walk(&mut Reader::of(bytes, &Window::of(u64::MAX))).map_err(|fault| fault.kind)
     }
@@ -309,14 +438,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_end_mark_is_truncated() {
+    fn a_file_may_end_within_or_behind_its_pixels() {
         let whole = file(&[header(7, 5), chunk(b"IDAT", &[1; 100]), chunk(b"IEND", b"")]);
-        assert!(walked(&whole).is_ok());
-        for len in 0..whole.len() {
+        assert!(!walked(&whole).unwrap().is_cut_off());
+        // What follows the end does not matter.
+        assert!(
+            !walked(&[&whole[..], b"more"].concat())
+                .unwrap()
+                .is_cut_off()
+        );
+        let pixels = SIGNATURE.len() + header(7, 5).len() + 8;
+        for len in 0..pixels {
             assert_eq!(walked(&whole[..len]), Err(FaultKind::Truncated), "{len}");
         }
-        // What follows the end does not matter.
-        assert!(walked(&[&whole[..], b"more"].concat()).is_ok());
+        for len in pixels..whole.len() - 4 {
+            let chunks = walked(&whole[..len]).unwrap();
+            assert!(chunks.is_cut_off(), "{len}");
+            assert_eq!(chunks.compressed, (len - pixels).min(100) as u64, "{len}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Memory: a frame format holds its frame and what its decoder needs beside it;
 //! [`Raster::decoding`] says how much before a pixel is decoded.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Seek};
 use std::ops::Range;
 
@@ -23,9 +24,11 @@ use super::formats::{Decoder, Frame};
 use super::limits::Limits;
 use super::orientation::Orientation;
 use super::png::{self, PngReader};
+use super::png_repair::{self, Missing};
 use super::reader::{PictureFile, Reader, Window};
-use super::rgb8::Form;
-use super::{ico, npy, openexr, webp};
+use super::rgb8::{AlphaKind, Form};
+use super::tiff::{TiffPicture, frame_bytes};
+use super::{dds, gif, ico, npy, openexr, tga, webp};
 use crate::error::{FaultKind, SampleFault};
 
 /// Buffers that are kept between samples.
@@ -51,6 +54,7 @@ pub(crate) struct Raster<'a> {
     size: (u32, u32),
     orientation: Orientation,
     form: Form,
+    alpha: AlphaKind,
     rows: Rows<'a>,
 }
 
@@ -58,6 +62,8 @@ enum Rows<'a> {
     Png(Box<PngReader<'a>>),
     /// Not decoded yet.
     Frame(Format, Box<dyn ImageDecoder + 'a>),
+    /// Not decoded yet: the file, and the limits that it is held to.
+    Tiff(Box<TiffPicture>, &'a [u8], Limits),
     /// In the scratch buffer.
     Decoded,
     /// In the file.
@@ -99,6 +105,12 @@ pub(super) fn read_header(
             let chunks = open_png(&mut Reader::of_file(file, &window), &window, limits)?;
             let scratch = chunks.scratch_bytes();
             Ok(header(chunks.size, chunks.orientation, scratch))
+        }
+        Decoder::Tiff => {
+            let window = Window::of_header(format);
+            let picture = open_tiff(&mut Reader::of_file(file, &window), &window, len, limits)?;
+            let scratch = tiff_scratch(&picture);
+            Ok(header(picture.size(), picture.orientation(), scratch))
         }
         Decoder::Frame(_) => {
             let window = Window::of_header(format);
@@ -150,10 +162,27 @@ fn raw_decoding(channels: u32, width: u32) -> Decoding {
     }
 }
 
+fn open_tiff(
+    file: &mut Reader<'_>,
+    window: &Window,
+    len: u64,
+    limits: &Limits,
+) -> Result<TiffPicture, SampleFault> {
+    window.check(Format::Tiff, TiffPicture::read(file, len, limits))
+}
+
+/// The row that is handed out, the frame, and what decoding takes beside it.
+fn tiff_scratch(picture: &TiffPicture) -> u64 {
+    let frame = frame_bytes(picture.form(), picture.size());
+    let row = 3 * u64::from(picture.size().0);
+    (row + frame).saturating_add(picture.scratch_bytes())
+}
+
 /// A file of any other format, its header read.
 struct Opened<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
     orientation: Orientation,
+    alpha: AlphaKind,
 }
 
 fn open_frame<'a>(
@@ -175,16 +204,27 @@ fn read_frame_header<'a>(
     len: u64,
     limits: &Limits,
 ) -> Result<Opened<'a>, SampleFault> {
+    let unreadable = |e: std::io::Error| fault(format, e.into());
+    let mut head = None;
+    let mut alpha = AlphaKind::Straight;
+    let mut found = None;
     match format {
         Format::OpenExr => {
             openexr::check_layers(&mut file, limits)?;
+            alpha = AlphaKind::Premultiplied;
         }
+        Format::Dds => (head, alpha) = dds::read_header(&mut file).map_err(unreadable)?,
+        Format::Gif => head = gif::grown_header(&mut file),
         Format::Ico => ico::check_profile(&mut file)?,
+        Format::Tga => alpha = tga::alpha_kind(&mut file),
+        // Its decoder would allocate for an EXIF chunk of any length.
+        Format::WebP => found = Some(webp::orientation(&mut file)),
         _ => {}
     }
-    // Its decoder would allocate for an EXIF chunk of any length.
-    let found = (format == Format::WebP).then(|| webp::orientation(&mut file));
-    file.rewind().map_err(|e| fault(format, e.into()))?;
+    file.rewind().map_err(unreadable)?;
+    if let Some(head) = head {
+        file.replace_head(head);
+    }
     let mut decoder = decoder(format, file, limits)?;
     let size = decoder.dimensions();
     if size.0 == 0 || size.1 == 0 {
@@ -199,6 +239,7 @@ fn read_frame_header<'a>(
     Ok(Opened {
         decoder,
         orientation,
+        alpha,
     })
 }
 
@@ -239,13 +280,11 @@ impl<'a> Raster<'a> {
             Decoder::Png => {
                 let window = Window::of_header(format);
                 let chunks = open_png(&mut Reader::of(bytes, &window), &window, limits)?;
-                let reader = PngReader::open(bytes, limits)?;
-                Ok(Self {
-                    size: chunks.size,
-                    orientation: chunks.orientation,
-                    form: reader.form(),
-                    rows: Rows::Png(Box::new(reader)),
-                })
+                if chunks.is_cut_off() {
+                    return Self::open_repaired(bytes, Missing::Refused, limits);
+                }
+                let reader = PngReader::open(Cow::Borrowed(bytes), limits)?;
+                Ok(Self::of_png(&chunks, reader))
             }
             Decoder::Raw => {
                 let raw = open_raw(bytes, bytes.len() as u64, limits)?;
@@ -257,7 +296,19 @@ impl<'a> Raster<'a> {
                     } else {
                         Form::L8
                     },
+                    alpha: AlphaKind::Straight,
                     rows: Rows::Raw(&bytes[raw.data()]),
+                })
+            }
+            Decoder::Tiff => {
+                let (window, len) = (Window::of_header(format), bytes.len() as u64);
+                let picture = open_tiff(&mut Reader::of(bytes, &window), &window, len, limits)?;
+                Ok(Self {
+                    size: picture.size(),
+                    orientation: picture.orientation(),
+                    form: picture.form(),
+                    alpha: picture.alpha_kind(),
+                    rows: Rows::Tiff(Box::new(picture), bytes, *limits),
                 })
             }
             Decoder::Frame(_) => {
@@ -268,9 +319,41 @@ impl<'a> Raster<'a> {
                     size: opened.decoder.dimensions(),
                     orientation: opened.orientation,
                     form: form(format, opened.decoder.color_type())?,
+                    alpha: opened.alpha,
                     rows: Rows::Frame(format, opened.decoder),
                 })
             }
+        }
+    }
+
+    /// Reads the header of a PNG that ends too early: what it lacks is black, or transparent.
+    pub(crate) fn open_truncated(bytes: &'a [u8], limits: &Limits) -> Result<Self, SampleFault> {
+        Self::open_repaired(bytes, Missing::Zeros, limits)
+    }
+
+    /// # Errors
+    /// A file without a header, and one that lacks rows, unless they are to be zeros.
+    pub(super) fn open_repaired(
+        bytes: &'a [u8],
+        missing: Missing,
+        limits: &Limits,
+    ) -> Result<Self, SampleFault> {
+        let window = Window::of_header(Format::Png);
+        let chunks = png::walk(&mut Reader::of(bytes, &window));
+        let chunks = window.check(Format::Png, chunks)?;
+        limits.check_pixels(Format::Png.name(), chunks.size)?;
+        let bytes = png_repair::repair(bytes, missing, limits)?;
+        let reader = PngReader::open(Cow::Owned(bytes), limits)?;
+        Ok(Self::of_png(&chunks, reader))
+    }
+
+    fn of_png(chunks: &png::Chunks, reader: PngReader<'a>) -> Self {
+        Self {
+            size: chunks.size,
+            orientation: chunks.orientation,
+            form: reader.form(),
+            alpha: AlphaKind::Straight,
+            rows: Rows::Png(Box::new(reader)),
         }
     }
 
@@ -295,7 +378,7 @@ impl<'a> Raster<'a> {
     pub(crate) fn decoding(&self) -> Decoding {
         match self.rows {
             Rows::Raw(_) => raw_decoding(self.form.bytes() as u32, self.size.0),
-            Rows::Png(_) | Rows::Frame(..) | Rows::Decoded => Decoding::Rows {
+            Rows::Png(_) | Rows::Frame(..) | Rows::Tiff(..) | Rows::Decoded => Decoding::Rows {
                 scratch: self.scratch_bytes(),
             },
         }
@@ -313,6 +396,7 @@ impl<'a> Raster<'a> {
             }
             Rows::Png(reader) => rgb + row + reader.working_bytes(),
             Rows::Frame(format, _) => frame_scratch(*format, self.form, self.size),
+            Rows::Tiff(picture, ..) => tiff_scratch(picture),
             Rows::Decoded | Rows::Raw(_) => 0,
         }
     }
@@ -348,6 +432,10 @@ impl<'a> Raster<'a> {
                 decoder.read_image(frame).map_err(|e| fault(format, e))?;
                 Rows::Decoded
             }
+            Rows::Tiff(picture, bytes, limits) => {
+                picture.decode(bytes, &limits, blank(&mut scratch.frame, frame)?)?;
+                Rows::Decoded
+            }
             begun @ (Rows::Raw(_) | Rows::Decoded) => begun,
         };
         Ok(())
@@ -372,7 +460,9 @@ impl<'a> Raster<'a> {
                 &scratch.native[..bytes]
             }
             Rows::Raw(pixels) => &pixels[y * bytes..(y + 1) * bytes],
-            Rows::Frame(..) | Rows::Decoded => &scratch.frame[y * bytes..(y + 1) * bytes],
+            Rows::Frame(..) | Rows::Tiff(..) | Rows::Decoded => {
+                &scratch.frame[y * bytes..(y + 1) * bytes]
+            }
         };
         let row = &row[columns.start * pixel..columns.end * pixel];
         if self.form == Form::Rgb8 && transparency != Transparency::Alone {
@@ -380,7 +470,7 @@ impl<'a> Raster<'a> {
         }
         grow(&mut scratch.rgb, 3 * columns.len())?;
         let rgb = &mut scratch.rgb[..3 * columns.len()];
-        self.form.to_rgb8(row, transparency, rgb);
+        self.form.to_rgb8(row, self.alpha, transparency, rgb);
         Ok(rgb)
     }
 
@@ -389,7 +479,7 @@ impl<'a> Raster<'a> {
         let bytes = self.size.0 as usize * self.form.bytes();
         match &mut self.rows {
             Rows::Png(reader) => reader.finish(&mut scratch.native[..bytes]),
-            Rows::Frame(..) | Rows::Decoded | Rows::Raw(_) => Ok(()),
+            Rows::Frame(..) | Rows::Tiff(..) | Rows::Decoded | Rows::Raw(_) => Ok(()),
         }
     }
 }
@@ -513,7 +603,7 @@ mod tests {
             (Format::Tga, limit(), FaultKind::NoMemory),
             (Format::Bmp, limit(), FaultKind::NoMemory),
             (Format::Gif, limit(), FaultKind::TooLarge),
-            (Format::Tiff, limit(), FaultKind::TooLarge),
+            (Format::WebP, limit(), FaultKind::TooLarge),
             (
                 Format::Hdr,
                 ImageError::IoError(refused),

@@ -115,6 +115,8 @@ impl Window {
 pub(super) struct Reader<'a> {
     from: Source<'a>,
     window: Window,
+    /// What is read in the place of the first bytes.
+    head: Vec<u8>,
 }
 
 enum Source<'a> {
@@ -127,6 +129,7 @@ impl<'a> Reader<'a> {
         Self {
             from: Source::Memory(Cursor::new(bytes)),
             window: window.clone(),
+            head: Vec::new(),
         }
     }
 
@@ -134,7 +137,23 @@ impl<'a> Reader<'a> {
         Self {
             from: Source::File(file),
             window: window.clone(),
+            head: Vec::new(),
         }
+    }
+
+    /// From now on the first bytes of the file are these.
+    pub(super) fn replace_head(&mut self, head: Vec<u8>) {
+        self.head = head;
+    }
+
+    /// Where in the head the reader stands; none behind it.
+    fn in_head(&mut self) -> io::Result<Option<usize>> {
+        if self.head.is_empty() {
+            return Ok(None);
+        }
+        let at = self.stream_position()?;
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        Ok((at < self.head.len()).then_some(at))
     }
 
     /// How many of `wanted` bytes may be given: none at the end.
@@ -165,6 +184,12 @@ impl Read for Reader<'_> {
             return Ok(0);
         }
         let to = &mut to[..allowed];
+        if let Some(at) = self.in_head()? {
+            let read = to.len().min(self.head.len() - at);
+            to[..read].copy_from_slice(&self.head[at..at + read]);
+            self.consume(read);
+            return Ok(read);
+        }
         let read = match &mut self.from {
             Source::Memory(bytes) => bytes.read(to),
             Source::File(file) => file.read(to),
@@ -175,7 +200,7 @@ impl Read for Reader<'_> {
     }
 
     fn read_exact(&mut self, mut to: &mut [u8]) -> io::Result<()> {
-        if self.allowed(to.len())? == to.len() {
+        if self.in_head()?.is_none() && self.allowed(to.len())? == to.len() {
             let read = match &mut self.from {
                 Source::Memory(bytes) => bytes.read_exact(to),
                 Source::File(file) => file.read_exact(to),
@@ -203,6 +228,10 @@ impl BufRead for Reader<'_> {
         if allowed == 0 {
             return Ok(&[]);
         }
+        if let Some(at) = self.in_head()? {
+            let head = &self.head[at..];
+            return Ok(&head[..head.len().min(allowed)]);
+        }
         let buffered = match &mut self.from {
             Source::Memory(bytes) => bytes.fill_buf(),
             Source::File(file) => file.fill_buf(),
@@ -213,6 +242,11 @@ impl BufRead for Reader<'_> {
 
     fn consume(&mut self, count: usize) {
         self.window.take(count);
+        // Its own buffer need not hold them.
+        if let Ok(Some(_)) = self.in_head() {
+            let _ = self.seek_relative(count as i64);
+            return;
+        }
         match &mut self.from {
             Source::Memory(bytes) => bytes.consume(count),
             Source::File(file) => file.consume(count),
@@ -292,6 +326,31 @@ mod tests {
             assert!(fault.reason.contains("GIF"), "{fault}");
             let most = Format::Gif.row().header.to_string();
             assert!(fault.reason.contains(&most), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_in_the_place_of_the_first_bytes() {
+        let bytes: Vec<u8> = (0..10).collect();
+        for from_file in [false, true] {
+            let window = Window::of(100);
+            let mut file = io::BufReader::with_capacity(3, Cursor::new(&bytes));
+            let mut reader = match from_file {
+                true => Reader::of_file(&mut file, &window),
+                false => Reader::of(&bytes, &window),
+            };
+            reader.replace_head(vec![20, 21, 22, 23]);
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).unwrap();
+            assert_eq!(all, [20, 21, 22, 23, 4, 5, 6, 7, 8, 9]);
+            reader.seek(SeekFrom::Start(2)).unwrap();
+            let mut four = [0; 4];
+            reader.read_exact(&mut four).unwrap();
+            assert_eq!(four, [22, 23, 4, 5]);
+            reader.seek_relative(-3).unwrap();
+            assert_eq!(reader.fill_buf().unwrap(), [23]);
+            reader.consume(1);
+            assert_eq!(reader.fill_buf().unwrap()[0], 4);
         }
     }
 

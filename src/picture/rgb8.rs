@@ -8,9 +8,21 @@
 //!   and what is not a number is 0;
 //! - alpha is composited on the background: `(v * a + b * (255 - a)) / 255`,
 //!   rounded, on the values as they are stored (no gamma); or it is left out: the
-//!   colours as they are stored; or it stands alone.
+//!   colours as they are stored; or it stands alone;
+//! - premultiplied colours have their share of alpha already: `v + b * (255 - a) / 255`,
+//!   rounded, at most 255. Where alpha is left out they are divided by it, as Pillow does.
 
 use super::background::{Background, Transparency};
+
+/// How the colours of a file relate to its alpha.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum AlphaKind {
+    /// Colours are as they would be without alpha.
+    #[default]
+    Straight,
+    /// Colours were multiplied by alpha.
+    Premultiplied,
+}
 
 /// How the pixels of a decoded row lie in memory, in the machine's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +55,29 @@ impl Form {
     }
 
     /// Converts as many pixels as `out` holds, from the beginning of `row`.
-    pub(super) fn to_rgb8(self, row: &[u8], transparency: Transparency, out: &mut [u8]) {
-        match transparency {
-            Transparency::On(background) => {
+    pub(super) fn to_rgb8(
+        self,
+        row: &[u8],
+        alpha: AlphaKind,
+        transparency: Transparency,
+        out: &mut [u8],
+    ) {
+        match (transparency, alpha) {
+            (Transparency::On(background), AlphaKind::Straight) => {
                 self.convert(row, |rgb, a| background.under(rgb, a), out);
             }
-            Transparency::LeftOut => self.convert(row, |rgb, _| rgb, out),
-            Transparency::Alone if !self.has_alpha() => out.fill(255),
-            Transparency::Alone => self.convert(row, |_, a| [a; 3], out),
+            (Transparency::On(background), AlphaKind::Premultiplied) => {
+                self.convert(row, |rgb, a| background.under_premultiplied(rgb, a), out);
+            }
+            (Transparency::LeftOut, AlphaKind::Straight) => self.convert(row, |rgb, _| rgb, out),
+            // Before they become bytes, which are too coarse where alpha is small.
+            (Transparency::LeftOut, AlphaKind::Premultiplied) if self == Self::Rgba32F => {
+                let out = out.as_chunks_mut::<3>().0;
+                each(row, out, |pixel: &[u8; 16]| divided_floats(pixel));
+            }
+            (Transparency::LeftOut, AlphaKind::Premultiplied) => self.convert(row, divided, out),
+            (Transparency::Alone, _) if !self.has_alpha() => out.fill(255),
+            (Transparency::Alone, _) => self.convert(row, |_, a| [a; 3], out),
         }
     }
 
@@ -107,7 +134,37 @@ fn floats<const N: usize, const M: usize>(pixel: &[u8; N]) -> [u8; M] {
     out
 }
 
+/// Premultiplied colours without alpha, in Pillow's arithmetic: what alpha 0 hides is black.
+fn divided(rgb: [u8; 3], a: u8) -> [u8; 3] {
+    match a {
+        255 => rgb,
+        0 => [0; 3],
+        _ => rgb.map(|v| (u32::from(v) * 255 / u32::from(a)).min(255) as u8),
+    }
+}
+
+fn divided_floats(pixel: &[u8; 16]) -> [u8; 3] {
+    let [r, g, b, a] = *pixel.as_chunks::<4>().0 else {
+        return [0; 3];
+    };
+    let a = f32::from_ne_bytes(a);
+    if a.is_nan() || a <= 0.0 {
+        return [0; 3];
+    }
+    [r, g, b].map(|v| (f32::from_ne_bytes(v) / a * 255.0 + 0.5) as u8)
+}
+
 impl Background {
+    /// The colour of a pixel of alpha `a` and premultiplied colours on this background.
+    fn under_premultiplied(self, rgb: [u8; 3], a: u8) -> [u8; 3] {
+        let rest = 255 - u32::from(a);
+        let Self(back) = self;
+        [0, 1, 2].map(|c| {
+            let shown = (u32::from(back[c]) * rest + 127) / 255;
+            (u32::from(rgb[c]) + shown).min(255) as u8
+        })
+    }
+
     /// The colour of a pixel of alpha `a` on this background.
     fn under(self, rgb: [u8; 3], a: u8) -> [u8; 3] {
         let Self(back) = self;
@@ -131,14 +188,52 @@ mod tests {
 
     fn convert(form: Form, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, Transparency::On(GREY), &mut out);
+        form.to_rgb8(row, AlphaKind::Straight, Transparency::On(GREY), &mut out);
         out
     }
 
     fn dropped(form: Form, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, Transparency::LeftOut, &mut out);
+        form.to_rgb8(row, AlphaKind::Straight, Transparency::LeftOut, &mut out);
         out
+    }
+
+    fn premultiplied(form: Form, row: &[u8], transparency: Transparency) -> Vec<u8> {
+        let mut out = vec![0xee; 3 * row.len() / form.bytes()];
+        form.to_rgb8(row, AlphaKind::Premultiplied, transparency, &mut out);
+        out
+    }
+
+    #[test]
+    fn premultiplied_colours_are_not_multiplied_again() {
+        let on = Transparency::On(GREY);
+        // 64 + 100 * 127 / 255 and so on: colours of 127, 64 and 0 at half of the light.
+        let half = [64 + 50, 32 + 75, 100];
+        assert_eq!(premultiplied(Form::Rgba8, &[64, 32, 0, 128], on), half);
+        assert_eq!(
+            premultiplied(Form::La8, &[64, 128, 7, 255], on)[3..],
+            [7; 3]
+        );
+        // Light that covers nothing is added.
+        assert_eq!(
+            premultiplied(Form::Rgba8, &[9, 200, 0, 0], on),
+            [109, 255, 200]
+        );
+        let floats = numbers(&[0.25, 0.125, 0.0, 0.5]);
+        assert_eq!(premultiplied(Form::Rgba32F, &floats, on), half);
+    }
+
+    /// As Pillow opens a TIFF of associated alpha: (64 * 255 / 128, ...).
+    #[test]
+    fn premultiplied_colours_are_divided_where_alpha_is_left_out() {
+        let drop = |form, row: &[u8]| premultiplied(form, row, Transparency::LeftOut);
+        assert_eq!(drop(Form::Rgba8, &[64, 32, 0, 128]), [127, 63, 0]);
+        assert_eq!(drop(Form::Rgba8, &[200, 9, 1, 100]), [255, 22, 2]);
+        assert_eq!(drop(Form::Rgba8, &[9, 9, 9, 0]), [0; 3]);
+        let floats = numbers(&[0.001, 0.0005, 0.0, 0.001]);
+        assert_eq!(drop(Form::Rgba32F, &floats), [255, 128, 0]);
+        let nothing = numbers(&[0.5, 0.5, 0.5, f32::NAN]);
+        assert_eq!(drop(Form::Rgba32F, &nothing), [0; 3]);
     }
 
     fn words(v: &[u16]) -> Vec<u8> {
@@ -197,7 +292,7 @@ mod tests {
     fn alpha_alone_is_255_where_there_is_none() {
         let alone = |form: Form, row: &[u8]| {
             let mut out = vec![7; row.len() / form.bytes() * 3];
-            form.to_rgb8(row, Transparency::Alone, &mut out);
+            form.to_rgb8(row, AlphaKind::Straight, Transparency::Alone, &mut out);
             out
         };
         assert_eq!(alone(Form::La8, &[7, 9, 1, 0]), [9, 9, 9, 0, 0, 0]);

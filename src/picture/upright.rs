@@ -9,6 +9,7 @@ pub enum Upright {
     /// As its EXIF orientation says.
     #[default]
     Exif,
-    /// As it is stored.
+    /// As it is stored, which is how Pillow opens it: of all formats Pillow turns TIFF alone,
+    /// and so does this.
     Stored,
 }

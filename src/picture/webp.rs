@@ -1,39 +1,54 @@
 //! The orientation of a WebP, found without its decoder, which would allocate
 //! as many bytes as a chunk says that it has.
 //!
-//! Pure. Reads chunk headers, and of the EXIF chunk its beginning.
+//! Pure. Reads chunk headers, and of the chunks of EXIF and XMP the beginning.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use super::orientation::Orientation;
 use super::reader::Reader;
+use super::xmp;
 
 /// RIFF, length, WEBP.
 const HEAD: u64 = 12;
 
-/// A broken EXIF block never costs a picture: anything unexpected is upright.
+/// A broken block never costs a picture: anything unexpected is upright. XMP counts where EXIF
+/// has no orientation.
 pub(super) fn orientation(file: &mut Reader<'_>) -> Orientation {
-    exif(file)
-        .and_then(|exif| Orientation::from_exif(exif.strip_prefix(b"Exif\0\0").unwrap_or(&exif)))
-        .unwrap_or_default()
+    let mut found = (None, Orientation::Normal);
+    // Ends with an error: with the file.
+    let _ = find(file, &mut found);
+    found.0.unwrap_or(found.1)
 }
 
-fn exif(file: &mut Reader<'_>) -> Option<Vec<u8>> {
-    file.seek(SeekFrom::Start(HEAD)).ok()?;
+/// That of EXIF, and that of XMP.
+fn find(file: &mut Reader<'_>, found: &mut (Option<Orientation>, Orientation)) -> io::Result<()> {
+    file.seek(SeekFrom::Start(HEAD))?;
     loop {
         let mut head = [0; 8];
-        file.read_exact(&mut head).ok()?;
+        file.read_exact(&mut head)?;
         let [kind @ .., l0, l1, l2, l3] = head;
         let len = u32::from_le_bytes([l0, l1, l2, l3]);
+        let most = match &kind {
+            b"EXIF" => Orientation::EXIF_HEAD,
+            b"XMP " => xmp::MOST,
+            _ => 0,
+        };
+        let mut content = Vec::new();
+        file.take(u64::from(len).min(most as u64))
+            .read_to_end(&mut content)?;
         if &kind == b"EXIF" {
-            let mut exif = Vec::new();
-            let most = u64::from(len).min(Orientation::EXIF_HEAD as u64);
-            file.take(most).read_to_end(&mut exif).ok()?;
-            return Some(exif);
+            let exif = content.strip_prefix(b"Exif\0\0").unwrap_or(&content);
+            found.0 = Orientation::from_exif(exif);
+            if found.0.is_some() {
+                return Ok(());
+            }
+        } else if most > 0 {
+            found.1 = xmp::orientation(&content);
         }
         // Chunks begin at even places.
-        file.seek_relative(i64::from(len) + i64::from(len % 2))
-            .ok()?;
+        let rest = i64::from(len) + i64::from(len % 2) - content.len() as i64;
+        file.seek_relative(rest)?;
     }
 }
 
@@ -69,17 +84,25 @@ mod tests {
     }
 
     #[test]
+    fn xmp_counts_where_exif_has_no_orientation() {
+        let xmp = br#"<x tiff:Orientation="3"/>"#;
+        let xmp = (b"XMP ", xmp.len() as u32, &[&xmp[..], b"\0"].concat()[..]);
+        let mut other = EXIF.to_vec();
+        other[11] = 0x10;
+        let exif = |block| (b"EXIF", EXIF.len() as u32, block);
+        assert_eq!(tag(&file(&[xmp])), 3);
+        assert_eq!(tag(&file(&[xmp, exif(EXIF)])), 6);
+        assert_eq!(tag(&file(&[exif(EXIF), xmp])), 6);
+        assert_eq!(tag(&file(&[exif(&other), xmp])), 3);
+    }
+
+    #[test]
     fn what_is_broken_is_upright_and_takes_no_memory() {
         assert_eq!(tag(b""), 1);
         assert_eq!(tag(&file(&[])), 1);
         assert_eq!(tag(&file(&[(b"VP8 ", u32::MAX, &[0; 9])])), 1);
         assert_eq!(tag(&file(&[(b"EXIF", u32::MAX, &EXIF[..9])])), 1);
-        let long = file(&[(b"EXIF", u32::MAX, EXIF)]);
-        assert!(
-            exif(&mut Reader::of(&long, &Window::of(u64::MAX)))
-                .unwrap()
-                .capacity()
-                < 1 << 10
-        );
+        // As much as there is.
+        assert_eq!(tag(&file(&[(b"EXIF", u32::MAX, EXIF)])), 6);
     }
 }

@@ -392,6 +392,7 @@ impl Pool {
             let get = |word| ring.words().load(record + word, Relaxed);
             report.input_bytes = report.input_bytes.wrapping_add(get(worker_word::BYTES));
             report.counted = report.counted.wrapping_add(get(worker_word::COUNTED));
+            report.truncated = report.truncated.wrapping_add(get(worker_word::TRUNCATED));
             for (stage, ns) in report.stage_ns.iter_mut().enumerate() {
                 *ns = ns.wrapping_add(get(worker_word::STAGES + stage));
             }

@@ -89,6 +89,7 @@ impl InProcess {
             rows: self.meter.rows,
             input_bytes: self.meter.bytes,
             counted: self.meter.counted,
+            truncated: self.meter.truncated,
             stage_ns: self.meter.ns,
             ..PoolReport::default()
         }

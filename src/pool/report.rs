@@ -36,6 +36,8 @@ pub struct PoolReport {
     pub input_bytes: u64,
     /// What the job counts beside.
     pub counted: u64,
+    /// Rows of files that end too early, where such are kept.
+    pub truncated: u64,
     /// Nanoseconds by stage, summed over workers.
     pub stage_ns: [u64; STAGES],
     /// First row committed, milliseconds after the launch began; none yet, or

@@ -88,6 +88,6 @@ pub use tensor::{Dtype, MemoryLayout};
 pub use values::{
     Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,
     Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle,
-    Rounding, Shear, Size, Span, Upright, WhitePoint,
+    Rounding, Shear, Size, Span, Truncated, Upright, WhitePoint,
 };
 pub use written::{Recipe, Reorder};

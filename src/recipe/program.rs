@@ -26,7 +26,7 @@ use super::step::Step;
 use super::steps::{InUnit, Largest, LargestStep, OpStep, Sink};
 use super::tensor::{Dtype, MemoryLayout};
 use super::unit::{Part, Unit};
-use super::values::{Alpha, ColorOrder, DecodeMode, Upright};
+use super::values::{Alpha, ColorOrder, DecodeMode, Truncated, Upright};
 use super::written::{Recipe, Reorder};
 use crate::error::{Error, Result, SampleFault};
 use crate::picture::Transparency;
@@ -73,6 +73,7 @@ pub(crate) struct SampleProgram {
     pub(crate) decode: DecodeMode,
     pub(crate) transparency: Transparency,
     pub(crate) orientation: Upright,
+    pub(crate) truncated: Truncated,
     pub(crate) extent: RowExtent,
     pub(crate) emission: Emission,
     /// Whether the first steps are folded into the decoding.
@@ -186,6 +187,7 @@ impl SampleProgram {
                 Alpha::Drop => Transparency::LeftOut,
             },
             orientation: decode.orientation,
+            truncated: decode.truncated,
             extent,
             emission: Emission {
                 unit: unit(values),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::meant::fix_of_text;
 
-pub use crate::picture::{Background, Upright};
+pub use crate::picture::{Background, Truncated, Upright};
 
 /// How JPEG data are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::mixing::Mixing;
 use super::op::{Cast, Decode, Layout, Op};
 use super::tensor::{Dtype, MemoryLayout};
-use super::values::{Background, DecodeMode, Upright};
+use super::values::{Background, DecodeMode, Truncated, Upright};
 
 /// Which operations may change their places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -116,6 +116,15 @@ impl Recipe {
     pub fn with_orientation(self, to: Upright) -> Self {
         let decode = Decode {
             orientation: to,
+            ..self.decode()
+        };
+        self.with_first(decode)
+    }
+
+    /// The same recipe with JPEG and PNG that end too early kept, or refused.
+    pub fn with_truncated(self, to: Truncated) -> Self {
+        let decode = Decode {
+            truncated: to,
             ..self.decode()
         };
         self.with_first(decode)

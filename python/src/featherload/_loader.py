@@ -105,7 +105,7 @@ class Loader:
         device's JPEG engines; ``"engines"``, those alone, as far as they can; ``"auto"``, as
         ``"both"`` where there are engines. Share (0 to 1) and largest picture (width and height)
         are as the flags of ``featherload bench``.
-    ``decode``, ``reorder``, ``background``, ``orientation``, ``upload``, ``row_limit``,
+    ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``, ``row_limit``,
     ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes), ``epochs``,
     ``mode``, ``skip_unknown_ops``
         As the flags of ``featherload bench``. With ``epochs`` workers go on to the next epoch
@@ -146,6 +146,7 @@ class Loader:
         reorder: Literal["off", "exact", "fast"] | None = None,
         background: str | None = None,
         orientation: Literal["exif", "stored"] | None = None,
+        truncated: Literal["refuse", "keep"] | None = None,
         list: _Path | None = None,
         labels: Literal["auto", "none"] | None = None,
         classes: _Path | None = None,

@@ -71,9 +71,9 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "label-field" | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit"
         | "no-headers" | "scene" | "samples" | "strict" | "downscale-folder" | "split" => SOURCE,
         "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
-        | "background" | "orientation" | "patches" | "dilation" | "pairs" | "no-masks"
-        | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float" | "encode"
-        | "resize" => RECIPE,
+        | "background" | "orientation" | "truncated" | "patches" | "dilation" | "pairs"
+        | "no-masks" | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float"
+        | "encode" | "resize" => RECIPE,
         "batch" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
         | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
         | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world" | "start" | "resume"

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
 use featherload::options::LoaderOptions;
-use featherload::recipe::Upright;
+use featherload::recipe::{Truncated, Upright};
 use featherload::{
     Background, DecodeMode, DecodeOn, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError,
     Position, Rank, Reorder, Result, Sandbox, State, Tail, Upload,
@@ -75,11 +75,17 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "COLOUR")]
     background: Option<Background>,
 
-    /// Turn pictures as EXIF says, or leave them as stored, as Pillow's `open`,
-    /// torchvision's ImageFolder and camera intrinsics (COLMAP, transforms.json)
-    /// have them (default: the recipe's, exif).
+    /// Turn pictures as EXIF says, or leave them as Pillow's `open`, torchvision's
+    /// ImageFolder and camera intrinsics (COLMAP, transforms.json) have them: as stored,
+    /// but for TIFF, which Pillow turns (default: the recipe's, exif).
     #[arg(long, value_enum)]
     orientation: Option<Orientation>,
+
+    /// Refuse JPEG and PNG that end too early, or keep what is there of them, as Pillow's
+    /// LOAD_TRUNCATED_IMAGES: the rest is grey or black, and such samples are counted
+    /// (default: the recipe's, refuse).
+    #[arg(long, value_enum)]
+    truncated: Option<CutOff>,
 
     /// Where batches end: cpu, cuda, or cuda:N.
     #[arg(long, default_value_t = Device::Cpu)]
@@ -228,6 +234,12 @@ enum Orientation {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum CutOff {
+    Refuse,
+    Keep,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum Moves {
     Off,
     Exact,
@@ -269,6 +281,10 @@ impl LoaderArgs {
             orientation: self.orientation.map(|orientation| match orientation {
                 Orientation::Exif => Upright::Exif,
                 Orientation::Stored => Upright::Stored,
+            }),
+            truncated: self.truncated.map(|truncated| match truncated {
+                CutOff::Refuse => Truncated::Refuse,
+                CutOff::Keep => Truncated::Keep,
             }),
             batch_size: self.batch,
             depth: self.depth,

@@ -21,7 +21,7 @@
 //! | "Invalid SOS parameters for sequential JPEG" | accepted |
 //! | "Unknown Adobe color transform code ..." | accepted |
 //! | "Warning: unknown JFIF revision number ..." | accepted |
-//! | "Premature end of JPEG file" | truncated, when the file has several scans |
+//! | "Premature end of JPEG file" | truncated, when the file has several scans and is not kept |
 //!
 //! The last one needs a word. Files without an end marker are refused before
 //! they are decoded, because a crop does not read as far as the damage. With an
@@ -37,6 +37,7 @@ use turbojpeg_sys as tj;
 use crate::error::{self, FaultKind, SampleFault};
 
 use super::super::buffer::grow;
+use super::super::damage::Truncated;
 use super::super::limits::Limits;
 use super::header::{JpegHeader, has_end, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
@@ -64,11 +65,20 @@ impl Scratch {
 #[derive(Debug)]
 pub(crate) struct JpegDecoder {
     limits: Limits,
+    truncated: Truncated,
 }
 
 impl JpegDecoder {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { limits: *limits }
+        Self::that_may_keep(limits, Truncated::Refuse)
+    }
+
+    /// One that decodes files which end too early, too: what they lack is grey.
+    pub(crate) fn that_may_keep(limits: &Limits, truncated: Truncated) -> Self {
+        Self {
+            limits: *limits,
+            truncated,
+        }
     }
 
     /// Decodes the part of a picture that covers `want`, both in stored
@@ -93,14 +103,17 @@ impl JpegDecoder {
                 size.1, size.0
             )));
         }
-        let region =
-            if header.progressive && want != Region::whole(size) && is_unfinished(bytes, header) {
-                Region::whole(size)
-            } else {
-                cover(header, scale, want)
-            };
+        let keeps = self.truncated == Truncated::Keep;
+        let region = if header.progressive
+            && want != Region::whole(size)
+            && (keeps || is_unfinished(bytes, header))
+        {
+            Region::whole(size)
+        } else {
+            cover(header, scale, want)
+        };
         self.check_limits(header, region, 0)?;
-        if !has_end(bytes, header.scan_start) {
+        if !keeps && !has_end(bytes, header.scan_start) {
             return Err(cut_off(bytes));
         }
         let job = Job {
@@ -108,6 +121,7 @@ impl JpegDecoder {
             header,
             scale,
             size,
+            truncated: self.truncated,
         };
         match self.decode_once(&job, region, out) {
             // A file with one scan is read to its end only by a region that
@@ -244,6 +258,7 @@ struct Job<'a> {
     scale: Scale,
     /// Of the picture at that scale.
     size: (u32, u32),
+    truncated: Truncated,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -407,7 +422,10 @@ impl Handle {
         // text tells them apart, for the library keeps that of the first warning
         // unless an error replaces it.
         if code == tj::TJERR_TJERR_WARNING as i32 && is_warning(text) {
-            if text.starts_with(END_OF_FILE) && job.header.multi_scan {
+            if text.starts_with(END_OF_FILE)
+                && job.header.multi_scan
+                && job.truncated == Truncated::Refuse
+            {
                 return Err(cut_off(job.bytes));
             }
             return Ok(());
@@ -555,6 +573,7 @@ mod tests {
                     header: &header,
                     scale: Scale::Full,
                     size: (16, 16),
+                    truncated: Truncated::Refuse,
                 };
                 let mut handle = Handle::new(&limits).unwrap();
                 if handle.read_header(&job).is_err() {

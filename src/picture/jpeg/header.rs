@@ -10,6 +10,7 @@ use crate::error::{FaultKind, SampleFault};
 
 use super::super::facts::Decoding;
 use super::super::orientation::Orientation;
+use super::super::xmp;
 use super::bytes::{HeaderBytes, InMemory};
 
 /// What the markers before the first scan say. Only forms that the decoder
@@ -114,6 +115,9 @@ const TEM: u8 = 0x01;
 const MAX_STRAY: u64 = 1 << 20;
 const MAX_MARKERS: u32 = 1 << 16;
 
+/// Most segments that are read as XMP. A file has one as a rule.
+const MAX_PACKETS: u32 = 16;
+
 /// How the content of an EXIF segment begins. Others have the same marker.
 const EXIF: &[u8] = b"Exif\0\0";
 
@@ -131,8 +135,9 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
     check_signature(bytes)?;
     let mut frame: Option<JpegHeader> = None;
     let mut adobe_transform = None;
-    let mut orientation = None;
-    let (mut stray, mut markers) = (0, 0);
+    // Of the first EXIF block, and of the last XMP packet before it said anything.
+    let (mut exif, mut by_xmp) = (None, Orientation::Normal);
+    let (mut stray, mut markers, mut packets) = (0, 0, 0);
     loop {
         let marker = next_marker(bytes, &mut stray)?;
         markers += 1;
@@ -158,7 +163,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
         let front = match marker {
             0xC4 | 0xCC => 0,
             0xC0..=0xCF | SOS => content,
-            0xE1 if orientation.is_none() => EXIF.len(),
+            0xE1 if exif.flatten().is_none() => EXIF.len(),
             0xEE => ADOBE_BYTES,
             _ => 0,
         };
@@ -167,10 +172,21 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
         let len = bytes.len();
         let segment = bytes.read(front)?.ok_or_else(|| truncated(len))?;
         match marker {
-            0xE1 if segment == EXIF => {
+            0xE1 if segment == EXIF && exif.is_none() => {
                 // The first EXIF block decides, readable or not.
-                let exif = bytes.read(rest)?.ok_or_else(|| truncated(len))?;
-                orientation = Some(Orientation::from_exif(exif).unwrap_or_default());
+                let block = bytes.read(rest)?.ok_or_else(|| truncated(len))?;
+                exif = Some(Orientation::from_exif(block));
+                continue;
+            }
+            0xE1 if xmp::NAMESPACE.starts_with(segment)
+                && front == EXIF.len()
+                && packets < MAX_PACKETS =>
+            {
+                packets += 1;
+                let packet = bytes.read(rest)?.ok_or_else(|| truncated(len))?;
+                if let Some(packet) = packet.strip_prefix(&xmp::NAMESPACE[EXIF.len()..]) {
+                    by_xmp = xmp::orientation(packet);
+                }
                 continue;
             }
             0xEE if segment.len() == ADOBE_BYTES && segment.starts_with(b"Adobe") => {
@@ -198,7 +214,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
                 }
                 header.multi_scan = header.progressive || in_scan < header.components;
                 header.adobe_transform = adobe_transform;
-                header.orientation = orientation.unwrap_or_default();
+                header.orientation = exif.flatten().unwrap_or(by_xmp);
                 header.scan_start = bytes.position() as usize;
                 header.scan_header = header.scan_start - content;
                 return Ok(header);
@@ -595,6 +611,46 @@ mod tests {
         let xmp = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>");
         let h = read_header(&plain([xmp, exif(false, 3, 1, 8)].concat())).unwrap();
         assert_eq!(h.orientation, Orientation::Rotate270);
+    }
+
+    /// As `getexif` of Pillow 13.
+    #[test]
+    fn xmp_counts_where_exif_has_no_orientation() {
+        let packet = |text: &str| segment(0xE1, &[xmp::NAMESPACE, text.as_bytes()].concat());
+        let six = packet("<x tiff:Orientation=\"6\"/>");
+        let three = packet("<tiff:Orientation>3</tiff:Orientation>");
+        // Another tag alone.
+        let other = {
+            let mut block = exif(true, 3, 1, 8);
+            let at = block
+                .windows(2)
+                .rposition(|tag| tag == [0x12, 0x01])
+                .unwrap();
+            block[at] = 0x10;
+            block
+        };
+        for (segments, tag) in [
+            (vec![&six], 6),
+            (vec![&six, &three], 3),
+            (vec![&exif(true, 3, 1, 8), &six], 8),
+            (vec![&six, &exif(true, 3, 1, 8)], 8),
+            (vec![&exif(true, 3, 1, 1), &six], 1),
+            (vec![&exif(true, 3, 1, 0), &six], 1),
+            (vec![&other, &six], 6),
+            (vec![&six, &other], 6),
+            (
+                vec![&segment(
+                    0xE1,
+                    b"http://ns.adobe.com/xap/1.1/\0tiff:Orientation=\"6\"",
+                )],
+                1,
+            ),
+            (vec![&segment(0xE1, b"http:"), &segment(0xE1, b"")], 1),
+        ] {
+            let segments: Vec<u8> = segments.into_iter().flatten().copied().collect();
+            let h = read_header(&plain(segments)).unwrap();
+            assert_eq!(h.orientation as u8, tag);
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Meter {
     pub(crate) rows: u64,
     /// What the job counts beside: rows of a kind of its own.
     pub counted: u64,
+    /// Rows of files that end too early, where such are kept.
+    pub truncated: u64,
     mark: u64,
 }
 

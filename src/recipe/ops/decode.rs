@@ -11,7 +11,7 @@ use crate::recipe::random::Numbers;
 use crate::recipe::reach::Sides;
 use crate::recipe::steps::Sink;
 use crate::recipe::unit::Part;
-use crate::recipe::values::{Alpha, Background, ColorOrder, DecodeMode, Upright};
+use crate::recipe::values::{Alpha, Background, ColorOrder, DecodeMode, Truncated, Upright};
 
 described! {
     example: "decode: {color: rgb, background: white}";
@@ -36,6 +36,10 @@ described! {
         /// `composite` on the background, or `drop`, as OpenCV.
         #[serde(skip_serializing_if = "is_default")]
         pub alpha: Alpha,
+        /// `refuse` JPEG and PNG that end too early, or `keep` what is there of them, as Pillow's
+        /// `LOAD_TRUNCATED_IMAGES`.
+        #[serde(skip_serializing_if = "is_default")]
+        pub truncated: Truncated,
     }
 }
 

@@ -204,6 +204,14 @@ impl BenchReport {
             );
             field("crops", &rows)?;
         }
+        if l.truncated_rows > 0 {
+            let rows = format!(
+                "{} of {} rows are of files that end too early: the rest is grey or black",
+                grouped(l.truncated_rows),
+                grouped(l.times.rows)
+            );
+            field("truncated", &rows)?;
+        }
         if self.workers > 0 {
             field("sandbox", l.sandboxed.text())?;
         }

@@ -5,7 +5,7 @@ use super::backend::{Backend, backend};
 use super::held::Held;
 use super::pipe::Pipe;
 use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::{Alpha, Background, ColorOrder, Decode, DecodeMode, Upright};
+use crate::recipe::{Alpha, Background, ColorOrder, Decode, DecodeMode, Truncated, Upright};
 
 pub(crate) fn by_opencv(color: ColorOrder) -> Decode {
     Decode {
@@ -14,6 +14,7 @@ pub(crate) fn by_opencv(color: ColorOrder) -> Decode {
         background: Background::default(),
         orientation: Upright::Exif,
         alpha: Alpha::Drop,
+        truncated: Truncated::Refuse,
     }
 }
 

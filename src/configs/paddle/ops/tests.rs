@@ -82,6 +82,7 @@ const OPENCV: Decode = Decode {
     background: crate::recipe::Background::WHITE,
     orientation: Upright::Exif,
     alpha: Alpha::Drop,
+    truncated: crate::recipe::Truncated::Refuse,
 };
 
 const RESIZE: Resize = Resize {

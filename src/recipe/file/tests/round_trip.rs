@@ -21,7 +21,7 @@ use crate::recipe::{
     RandomInvert, RandomOrder, RandomPerspective, RandomPosterize, RandomResizedCrop,
     RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
     Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear, Size, Span, TimmAugment,
-    TrivialAugment, Upright, WhitePoint, ZeroChannel,
+    TrivialAugment, Truncated, Upright, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -98,14 +98,16 @@ fn decode() -> impl Strategy<Value = Op> {
     let background = any::<[u8; 3]>().prop_map(Background);
     let orientation = one_of(&[Upright::Exif, Upright::Stored]);
     let alpha = one_of(&[Alpha::Composite, Alpha::Drop]);
-    (color, mode, background, orientation, alpha).prop_map(
-        |(color, mode, background, orientation, alpha)| {
+    let truncated = one_of(&[Truncated::Refuse, Truncated::Keep]);
+    (color, mode, background, orientation, alpha, truncated).prop_map(
+        |(color, mode, background, orientation, alpha, truncated)| {
             Op::from(Decode {
                 color,
                 mode,
                 background,
                 orientation,
                 alpha,
+                truncated,
             })
         },
     )

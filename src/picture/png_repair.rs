@@ -1,0 +1,351 @@
+//! A PNG that was cut off, written again with the rows that it has.
+//!
+//! Pure. Its decoder hands out no row of data that end too early. So the data are unpacked
+//! here, as far as they reach, and written again as a whole file that is not packed. Rows that
+//! are missing are zeros, which is what Pillow leaves of them.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::limits::Limits;
+use super::png::SIGNATURE;
+use crate::error::{FaultKind, SampleFault};
+
+/// The most bytes of a block that is not packed.
+const BLOCK: usize = 0xffff;
+
+/// What becomes of rows that the file lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Refused,
+    Zeros,
+}
+
+/// What writing a file of these many bytes of rows again takes at most.
+pub(super) fn most_bytes((width, height): (u32, u32), raw: u64) -> u64 {
+    // The filters of the shorter rows of an interlaced picture, and 7 passes.
+    let rows = raw.saturating_add(2 * u64::from(height) + 14 + u64::from(width));
+    // The rows, and the file: 5 bytes for each block, and header, palette and transparency.
+    (2 * rows).saturating_add(rows / BLOCK as u64 * 5 + (64 << 10))
+}
+
+/// The whole file.
+///
+/// # Errors
+/// A file without a header or pixels, or one that lacks rows which are not to be zeros.
+pub(super) fn repair(
+    bytes: &[u8],
+    missing: Missing,
+    limits: &Limits,
+) -> Result<Vec<u8>, SampleFault> {
+    let parts = Parts::of(bytes);
+    let Some(layout) = parts.header.and_then(Layout::of) else {
+        return Err(SampleFault::new(
+            FaultKind::Corrupt,
+            "PNG without a header that is one",
+        ));
+    };
+    let raw = layout.bytes();
+    if raw > i32::MAX as u64 {
+        return Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!("PNG that is cut off, of {raw} bytes: write it again"),
+        ));
+    }
+    limits.check_scratch("PNG that is cut off", most_bytes(layout.size, raw))?;
+    let mut rows = vec![0; usize::try_from(raw).unwrap_or(usize::MAX)];
+    let unpacked = unpack(&parts.data, &mut rows);
+    let (whole, end) = layout.whole_rows(unpacked);
+    if end < rows.len() {
+        if missing == Missing::Refused {
+            return Err(SampleFault::new(
+                FaultKind::Truncated,
+                format!(
+                    "PNG ends at row {whole} of {}: with `truncated` `keep` the rest is black",
+                    layout.rows()
+                ),
+            ));
+        }
+        rows[end..].fill(0);
+    }
+    Ok(parts.write(&rows))
+}
+
+/// What of a file is written again.
+#[derive(Default)]
+struct Parts<'a> {
+    header: Option<&'a [u8]>,
+    /// Palette and transparency.
+    colours: Vec<(&'a [u8], &'a [u8])>,
+    data: Vec<&'a [u8]>,
+}
+
+impl<'a> Parts<'a> {
+    /// Up to the end of the pixels; a chunk that is cut off counts as far as it reaches.
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut parts = Self::default();
+        let mut rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
+        while let Some((head, behind)) = rest.split_first_chunk::<8>() {
+            let [l0, l1, l2, l3, ..] = *head;
+            let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+            let content = &behind[..len.min(behind.len())];
+            match &head[4..] {
+                b"IHDR" if parts.header.is_none() => parts.header = Some(content),
+                kind @ (b"PLTE" | b"tRNS") if parts.data.is_empty() => {
+                    parts.colours.push((kind, content));
+                }
+                b"IDAT" => parts.data.push(content),
+                _ if !parts.data.is_empty() => break,
+                _ => {}
+            }
+            rest = behind.get(len.saturating_add(4)..).unwrap_or_default();
+        }
+        parts
+    }
+
+    fn write(&self, rows: &[u8]) -> Vec<u8> {
+        let blocks = rows.len().div_ceil(BLOCK);
+        let colours: usize = self.colours.iter().map(|(_, c)| c.len() + 12).sum();
+        let mut to = Vec::with_capacity(rows.len() + 5 * blocks + colours + 128);
+        to.extend_from_slice(SIGNATURE);
+        put(&mut to, b"IHDR", self.header.unwrap_or_default());
+        for (kind, content) in &self.colours {
+            put(&mut to, kind, content);
+        }
+        // The packing's own header, blocks, and a checksum that nobody looks at.
+        let len = 2 + rows.len() + 5 * blocks + 4;
+        to.extend((len as u32).to_be_bytes());
+        to.extend_from_slice(b"IDAT\x78\x01");
+        for (i, block) in rows.chunks(BLOCK).enumerate() {
+            let len = block.len() as u16;
+            to.push(u8::from(i + 1 == blocks));
+            to.extend(len.to_le_bytes());
+            to.extend((!len).to_le_bytes());
+            to.extend_from_slice(block);
+        }
+        to.extend([0; 8]);
+        put(&mut to, b"IEND", b"");
+        to
+    }
+}
+
+fn put(to: &mut Vec<u8>, kind: &[u8], content: &[u8]) {
+    to.extend((content.len() as u32).to_be_bytes());
+    to.extend_from_slice(kind);
+    to.extend_from_slice(content);
+    to.extend([0; 4]);
+}
+
+/// Fills `to` as far as the data reach, or are good, and says how far that is.
+fn unpack(data: &[&[u8]], to: &mut [u8]) -> usize {
+    let mut unpacker = Decompress::new(true);
+    for part in data {
+        let mut at = 0;
+        loop {
+            let before = (unpacker.total_in(), unpacker.total_out());
+            let done = before.1 as usize;
+            let status = unpacker.decompress(&part[at..], &mut to[done..], FlushDecompress::None);
+            at += (unpacker.total_in() - before.0) as usize;
+            let moved = (unpacker.total_in(), unpacker.total_out()) != before;
+            match status {
+                Ok(Status::Ok | Status::BufError) if moved => {}
+                Ok(Status::Ok | Status::BufError) => break,
+                Ok(Status::StreamEnd) | Err(_) => return unpacker.total_out() as usize,
+            }
+        }
+    }
+    unpacker.total_out() as usize
+}
+
+/// How rows lie in the data: for each pass how many, and the bytes of each with its filter.
+struct Layout {
+    size: (u32, u32),
+    passes: Vec<(u64, u64)>,
+}
+
+impl Layout {
+    /// First column and row of each pass of an interlaced picture, and the steps.
+    const ADAM7: [(u32, u32, u32, u32); 7] = [
+        (0, 0, 8, 8),
+        (4, 0, 8, 8),
+        (0, 4, 4, 8),
+        (2, 0, 4, 4),
+        (0, 2, 2, 4),
+        (1, 0, 2, 2),
+        (0, 1, 1, 2),
+    ];
+
+    fn of(header: &[u8]) -> Option<Self> {
+        let &[w0, w1, w2, w3, h0, h1, h2, h3, depth, color, _, _, lacing] = header else {
+            return None;
+        };
+        let size = (
+            u32::from_be_bytes([w0, w1, w2, w3]),
+            u32::from_be_bytes([h0, h1, h2, h3]),
+        );
+        let channels = match color {
+            0 | 3 => 1,
+            2 => 3,
+            4 => 2,
+            6 => 4,
+            _ => return None,
+        };
+        let row = |width: u32| (u64::from(width) * channels * u64::from(depth)).div_ceil(8) + 1;
+        let passes = match lacing {
+            0 => vec![(u64::from(size.1), row(size.0))],
+            _ => Self::ADAM7
+                .iter()
+                .map(|&(x, y, dx, dy)| {
+                    let columns = size.0.saturating_sub(x).div_ceil(dx);
+                    let rows = size.1.saturating_sub(y).div_ceil(dy);
+                    (u64::from(rows), row(columns), columns)
+                })
+                .filter(|&(_, _, columns)| columns > 0)
+                .map(|(rows, bytes, _)| (rows, bytes))
+                .collect(),
+        };
+        Some(Self { size, passes })
+    }
+
+    fn bytes(&self) -> u64 {
+        let bytes = self.passes.iter().map(|(rows, bytes)| rows * bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    fn rows(&self) -> u64 {
+        self.passes.iter().map(|(rows, _)| rows).sum()
+    }
+
+    /// How many rows `bytes` hold as a whole, and where the last of them ends.
+    fn whole_rows(&self, bytes: usize) -> (u64, usize) {
+        let (mut whole, mut end) = (0, 0);
+        for &(rows, row) in &self.passes {
+            let fit = (bytes as u64).saturating_sub(end) / row;
+            whole += fit.min(rows);
+            end += fit.min(rows) * row;
+            if fit < rows {
+                break;
+            }
+        }
+        (whole, end as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::picture::Format;
+    use crate::picture::background::{Background, Transparency};
+    use crate::picture::png::PngReader;
+    use crate::picture::raster::{Raster, Scratch};
+
+    /// A photo-like picture that is hard to pack, in two chunks of data.
+    fn photo(color: png::ColorType, depth: png::BitDepth, (w, h): (u32, u32)) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, w, h);
+        encoder.set_color(color);
+        encoder.set_depth(depth);
+        encoder.set_palette((0..48).map(|v| v * 5 + 3).collect::<Vec<u8>>());
+        let mut writer = encoder.write_header().unwrap();
+        let row = (w as usize * color.samples() * depth as usize).div_ceil(8);
+        let data: Vec<u8> = (0..row * h as usize)
+            .map(|i| (i * i * 31 + i / 7) as u8)
+            .collect();
+        writer.write_image_data(&data).unwrap();
+        writer.finish().unwrap();
+        bytes
+    }
+
+    fn rows(bytes: &[u8], missing: Option<Missing>) -> Result<Vec<u8>, SampleFault> {
+        let limits = Limits::default();
+        let mut picture = match missing {
+            Some(missing) => Raster::open_repaired(bytes, missing, &limits)?,
+            None => Raster::open(Format::Png, bytes, &limits)?,
+        };
+        let mut scratch = Scratch::default();
+        picture.begin(&mut scratch)?;
+        let all: Range<usize> = 0..picture.size().0 as usize;
+        let mut out = Vec::new();
+        for y in 0..picture.size().1 as usize {
+            let on = Transparency::On(Background::WHITE);
+            out.extend_from_slice(picture.row(y, &all, on, &mut scratch)?);
+        }
+        picture.finish(&mut scratch)?;
+        Ok(out)
+    }
+
+    const FORMS: [(png::ColorType, png::BitDepth); 6] = [
+        (png::ColorType::Grayscale, png::BitDepth::One),
+        (png::ColorType::Grayscale, png::BitDepth::Sixteen),
+        (png::ColorType::Indexed, png::BitDepth::Four),
+        (png::ColorType::Rgb, png::BitDepth::Eight),
+        (png::ColorType::GrayscaleAlpha, png::BitDepth::Eight),
+        (png::ColorType::Rgba, png::BitDepth::Sixteen),
+    ];
+
+    /// Pillow 13 reads a file that lacks up to 20 bytes: its end mark, the checksum of its last
+    /// chunk, and that of its packed data. One more, and it says that the file is truncated.
+    #[test]
+    fn a_file_is_whole_when_it_has_all_its_rows() {
+        for (color, depth) in FORMS {
+            let whole = photo(color, depth, (33, 29));
+            let pixels = rows(&whole, None).unwrap();
+            for cut in 1..=20 {
+                let cut_off = &whole[..whole.len() - cut];
+                assert_eq!(rows(cut_off, None).unwrap(), pixels, "{color:?} {cut}");
+            }
+            let zeros = [&whole[..whole.len() - 12], &[0; 12]].concat();
+            assert_eq!(rows(&zeros, None).unwrap(), pixels);
+            for cut in [40, 60, whole.len() / 2] {
+                let found = rows(&whole[..whole.len() - cut], None).unwrap_err();
+                assert_eq!(found.kind, FaultKind::Truncated, "{color:?} {cut}: {found}");
+            }
+        }
+    }
+
+    /// As with Pillow's `LOAD_TRUNCATED_IMAGES`.
+    #[test]
+    fn rows_that_are_missing_are_zeros() {
+        for (color, depth) in FORMS {
+            let whole = photo(color, depth, (33, 29));
+            let pixels = rows(&whole, None).unwrap();
+            let zero = match color {
+                png::ColorType::Indexed => [3, 8, 13],
+                png::ColorType::GrayscaleAlpha | png::ColorType::Rgba => [255; 3],
+                _ => [0; 3],
+            };
+            let cut_off = &whole[..whole.len() * 2 / 3];
+            let kept = rows(cut_off, Some(Missing::Zeros)).unwrap();
+            let first = |rows: &[u8]| {
+                let line = |y: usize| rows[99 * y..99 * (y + 1)].as_chunks::<3>().0.to_vec();
+                (0..29)
+                    .find(|&y| line(y).iter().all(|p| *p == zero))
+                    .unwrap_or(29)
+            };
+            let begin = first(&kept);
+            assert!((5..29).contains(&begin), "{color:?}: {begin}");
+            assert_eq!(kept[..99 * begin], pixels[..99 * begin], "{color:?}");
+            assert!(
+                kept[99 * begin..]
+                    .as_chunks::<3>()
+                    .0
+                    .iter()
+                    .all(|p| *p == zero)
+            );
+        }
+    }
+
+    #[test]
+    fn no_file_is_too_short_or_too_broken_for_a_fault() {
+        let whole = photo(png::ColorType::Rgb, png::BitDepth::Eight, (33, 29));
+        for len in 0..whole.len() {
+            let _ = repair(&whole[..len], Missing::Zeros, &Limits::default())
+                .and_then(|bytes| PngReader::open(bytes.into(), &Limits::default()).map(|_| ()));
+            let mut broken = whole.clone();
+            broken[len] ^= 0x55;
+            let _ = rows(&broken, Some(Missing::Zeros));
+            let _ = rows(&broken, None);
+        }
+    }
+}

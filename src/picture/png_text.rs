@@ -1,0 +1,131 @@
+//! Texts of a PNG that say which way up it is: an XMP packet, and EXIF as ImageMagick writes
+//! it.
+//!
+//! Pure. A broken text never costs a picture.
+
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+
+use super::orientation::Orientation;
+use super::xmp;
+
+const XMP: &[u8] = b"XML:com.adobe.xmp\0";
+const EXIF: &[u8] = b"Raw profile type exif\0";
+
+/// Bytes of a chunk that tell whether the rest is worth reading.
+pub(super) const HEAD: usize = EXIF.len();
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Text {
+    Xmp,
+    Exif,
+}
+
+impl Text {
+    /// Of a chunk of this kind that begins so.
+    pub(super) fn of(kind: [u8; 4], head: &[u8]) -> Option<Self> {
+        match &kind {
+            b"tEXt" | b"zTXt" | b"iTXt" if head.starts_with(XMP) => Some(Self::Xmp),
+            b"tEXt" | b"zTXt" | b"iTXt" if head.starts_with(EXIF) => Some(Self::Exif),
+            _ => None,
+        }
+    }
+
+    /// The orientation in the content of a chunk of this kind. None: it has none.
+    pub(super) fn orientation(self, kind: [u8; 4], content: &[u8]) -> Option<Orientation> {
+        let (_, text) = cut(content)?;
+        let text = match &kind {
+            b"zTXt" => unpacked(text.get(1..)?),
+            b"iTXt" => {
+                let (&[packed, _], text) = text.split_first_chunk()?;
+                let (_, text) = cut(text)?;
+                let (_, text) = cut(text)?;
+                match packed {
+                    0 => text.to_vec(),
+                    _ => unpacked(text),
+                }
+            }
+            _ => text.to_vec(),
+        };
+        match self {
+            Self::Xmp => Some(xmp::orientation(&text)),
+            Self::Exif => {
+                // An empty line, the name, the length, and the bytes in hexadecimal.
+                let lines = text.split(|&b| b == b'\n').skip(3);
+                let digits: Vec<u8> = lines.flatten().copied().collect();
+                let bytes: Option<Vec<u8>> = digits.chunks_exact(2).map(byte).collect();
+                let bytes = bytes?;
+                Orientation::from_exif(bytes.strip_prefix(b"Exif\0\0").unwrap_or(&bytes))
+            }
+        }
+    }
+}
+
+/// What stands before and after the first zero.
+fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|&b| b == 0)?;
+    Some((&bytes[..at], &bytes[at + 1..]))
+}
+
+/// No more of it than is read of a packet; what is broken ends there.
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut from = ZlibDecoder::new(bytes).take(xmp::MOST as u64);
+    let mut part = [0; 4096];
+    while let Ok(len @ 1..) = from.read(&mut part) {
+        text.extend_from_slice(&part[..len]);
+    }
+    text
+}
+
+fn byte(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn orientation(kind: &[u8; 4], content: &[u8]) -> Option<u8> {
+        let text = Text::of(*kind, content)?;
+        text.orientation(*kind, content).map(|o| o as u8)
+    }
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut to = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        to.write_all(text).unwrap();
+        to.finish().unwrap()
+    }
+
+    #[test]
+    fn texts_are_read_packed_and_not() {
+        let xmp = b"<tiff:Orientation>6</tiff:Orientation>";
+        // As ImageMagick writes it: the tag alone, 8.
+        let exif = b"\nexif\n      32\n457869660000\n4d4d002a00000008000101120003000000010008\n\
+                     000000000000";
+        let with = |name: &[u8], parts: &[&[u8]]| [name, &parts.concat()].concat();
+        for (kind, content, tag) in [
+            (b"iTXt", with(XMP, &[b"\0\0\0\0", xmp]), Some(6)),
+            (
+                b"iTXt",
+                with(XMP, &[b"\x01\0en\0x\0", &packed(xmp)]),
+                Some(6),
+            ),
+            (b"zTXt", with(XMP, &[b"\0", &packed(xmp)]), Some(6)),
+            (b"tEXt", with(XMP, &[xmp]), Some(6)),
+            (b"tEXt", with(EXIF, &[exif]), Some(8)),
+            (b"zTXt", with(EXIF, &[b"\0", &packed(exif)]), Some(8)),
+            (b"tEXt", with(EXIF, &[b"\nexif\n  2\nzz"]), None),
+            (b"zTXt", with(XMP, &[b"\0broken"]), Some(1)),
+            (b"iTXt", with(XMP, &[b"\0"]), None),
+            (b"tEXt", b"Comment\0tiff:Orientation=\"6\"".to_vec(), None),
+            (b"tIME", with(XMP, &[xmp]), None),
+        ] {
+            assert_eq!(orientation(kind, &content), tag, "{content:?}");
+        }
+    }
+}

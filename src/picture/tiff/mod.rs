@@ -1,0 +1,47 @@
+//! TIFF: the first picture of a file, as 8-bit grey or RGB, with alpha or without.
+//!
+//! Pure. Reads what Pillow reads; `kind` has the list, and refuses the rest by name. A picture
+//! is decoded as a frame, strip by strip or tile by tile.
+//!
+//! - `directory`: tags and their values;
+//! - `kind`: what samples mean, and what becomes of them;
+//! - `picture`: the header of a picture, and where its strips and tiles lie;
+//! - `decode`: strips and tiles into the frame;
+//! - `compression`: each kind of packing; `fax`: those of fax machines;
+//! - `predictor`: differences back to samples;
+//! - `ycbcr`: luma and chroma to RGB.
+
+mod compression;
+mod decode;
+mod directory;
+mod fax;
+mod kind;
+mod picture;
+mod predictor;
+mod ycbcr;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use decode::frame_bytes;
+pub(super) use picture::TiffPicture;
+
+use crate::error::{FaultKind, SampleFault};
+
+fn corrupt(reason: impl std::fmt::Display) -> SampleFault {
+    SampleFault::new(FaultKind::Corrupt, format!("TIFF: {reason}"))
+}
+
+fn truncated(reason: impl std::fmt::Display) -> SampleFault {
+    SampleFault::new(FaultKind::Truncated, format!("TIFF: {reason}"))
+}
+
+/// With the fix: programs write every picture in a form that is read.
+fn unsupported(what: impl std::fmt::Display) -> SampleFault {
+    SampleFault::new(
+        FaultKind::Unsupported,
+        format!(
+            "TIFF with {what} is not decoded: write it with 8 bits a sample and LZW or Deflate"
+        ),
+    )
+}

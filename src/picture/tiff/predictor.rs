@@ -1,0 +1,51 @@
+//! Differences between neighbours back to samples.
+//!
+//! Pure, a row at a time, in place.
+
+use super::directory::Order;
+
+/// Of whole numbers: each is the sum of those before it. `step`: samples of a pixel.
+pub(super) fn sum_up(row: &mut [u8], bits: u16, step: usize, order: Order) {
+    match bits {
+        8 => {
+            for at in step..row.len() {
+                row[at] = row[at].wrapping_add(row[at - step]);
+            }
+        }
+        16 => sum_words::<2>(row, step, order),
+        32 => sum_words::<4>(row, step, order),
+        _ => sum_words::<8>(row, step, order),
+    }
+}
+
+fn sum_words<const N: usize>(row: &mut [u8], step: usize, order: Order) {
+    let words = row.as_chunks_mut::<N>().0;
+    for at in step..words.len() {
+        let before = words[at - step];
+        let mut carry = 0;
+        for i in 0..N {
+            // From the lowest byte up.
+            let i = match order {
+                Order::Little => i,
+                Order::Big => N - 1 - i,
+            };
+            let sum = u16::from(words[at][i]) + u16::from(before[i]) + carry;
+            words[at][i] = sum as u8;
+            carry = sum >> 8;
+        }
+    }
+}
+
+/// Of floats: bytes are summed up, and those of a row stand by their rank, the highest first.
+/// Afterwards they are big-endian numbers. `spare`: of the row's length.
+pub(super) fn sum_up_floats(row: &mut [u8], bits: u16, step: usize, spare: &mut [u8]) {
+    sum_up(row, 8, step, Order::Big);
+    let bytes = usize::from(bits) / 8;
+    let numbers = row.len() / bytes;
+    for (at, number) in spare.chunks_exact_mut(bytes).enumerate().take(numbers) {
+        for (rank, byte) in number.iter_mut().enumerate() {
+            *byte = row[rank * numbers + at];
+        }
+    }
+    row.copy_from_slice(&spare[..row.len()]);
+}
