@@ -72,6 +72,12 @@ macro_rules! ops {
                 }
             }
 
+            fn settled(&self, known: &Known) -> Option<Self> {
+                match self {
+                    $(Self::$name(op) => op.settled(known).map(Self::$name),)*
+                }
+            }
+
             fn chance(&self) -> Option<(f64, Step)> {
                 match self {
                     $(Self::$name(op) => op.chance(),)*

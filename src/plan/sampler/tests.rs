@@ -66,7 +66,10 @@ fn any_sampler() -> impl Strategy<Value = Sampler> {
 
 fn scales() -> impl Strategy<Value = MultiScale> {
     let sizes = prop::collection::vec((8u32..70, 8u32..70), 1..6);
-    (sizes, 1u32..9).prop_map(|(sizes, divided_by)| MultiScale { sizes, divided_by })
+    (sizes, 1u32..9).prop_map(|(sizes, divided_by)| MultiScale {
+        divided_by,
+        ..MultiScale::new(sizes)
+    })
 }
 
 fn options() -> impl Strategy<Value = PlanOptions> {
@@ -483,8 +486,8 @@ fn bad_numbers_are_named() {
         ),
     ] {
         let multi_scale = Some(MultiScale {
-            sizes: sizes.to_vec(),
             divided_by,
+            ..MultiScale::new(sizes.to_vec())
         });
         let options = PlanOptions {
             batch,

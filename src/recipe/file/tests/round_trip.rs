@@ -194,11 +194,13 @@ fn random_crop() -> impl Strategy<Value = Op> {
 }
 
 fn center_crop() -> impl Strategy<Value = Op> {
-    (option::of(size()), option::of(number()), rounding()).prop_map(|(size, ratio, rounding)| {
+    let given = (option::of(size()), option::of(number()));
+    (given, rounding(), any::<bool>()).prop_map(|((size, ratio), rounding, pad_if_needed)| {
         Op::from(CenterCrop {
             size,
             ratio,
             rounding,
+            pad_if_needed,
         })
     })
 }
@@ -333,14 +335,17 @@ fn policy() -> impl Strategy<Value = Op> {
     use RandTable::{Paddle, Paddle3, Paddle4, Torchvision};
     let tables = one_of(&[Torchvision, Paddle, Paddle3, Paddle4]);
     let look = || (interpolation(), per_channel());
-    let rand = (any::<u32>(), number(), tables, look()).prop_map(
-        |(num_ops, magnitude, table, (interpolation, fill))| {
+    let own = (vec(size(), 0..3), vec(number(), 0..3));
+    let rand = (any::<u32>(), number(), tables, look(), own).prop_map(
+        |(num_ops, magnitude, table, (interpolation, fill), (sizes, magnitudes))| {
             Op::from(RandAugment {
                 num_ops,
                 magnitude,
                 table,
                 interpolation,
                 fill,
+                sizes,
+                magnitudes,
             })
         },
     );
@@ -491,11 +496,13 @@ fn other() -> impl Strategy<Value = Op> {
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
         any::<i32>().prop_map(|times| Rotate90 { times }.into()),
-        (prop::collection::vec(any::<u32>(), 0..4), number()).prop_map(|(grids, p)| HideAndSeek {
-            grids,
-            p
-        }
-        .into()),
+        (vec(any::<u32>(), 0..4), number(), any::<bool>()).prop_map(|(grids, p, is_nhwc)| {
+            let layout = match is_nhwc {
+                true => MemoryLayout::Nhwc,
+                false => MemoryLayout::Nchw,
+            };
+            HideAndSeek { grids, p, layout }.into()
+        }),
         (number(), any::<[u32; 3]>(), any::<bool>()).prop_map(|(p, sides, label)| {
             let [gaussian_below, motion_below, motion_angle] = sides;
             RandomBlur {
