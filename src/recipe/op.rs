@@ -202,6 +202,7 @@ ops! {
     crop_with_padding::CropWithPadding => "crop_with_padding",
     hide_and_seek::HideAndSeek => "hide_and_seek",
     random_blur::RandomBlur => "random_blur",
+    random_interpolation::RandomInterpolation => "random_interpolation",
     normalize::Normalize => "normalize",
     cast::Cast => "cast",
     layout::Layout => "layout",

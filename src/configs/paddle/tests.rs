@@ -228,6 +228,7 @@ fn data_sets_of_cifar_name_samples_of_an_archive() {
         let decode = "        - DecodeImage:\n            to_rgb: True\n";
         let dataset = format!("name: {name}\n      mode: train\n      download: True{rest}");
         let text = changed(&dataset, "").replace(decode, "");
+        let text = text.replace("RandCropImage:", "RandCropImageV2:");
         text.replace(
             "      image_root: ./images/\n      cls_label_path: ./train.txt\n",
             "",
@@ -271,7 +272,7 @@ fn adaface_names_its_list_and_its_operations_otherwise() {
         .replace("image_root:", "root_dir:")
         .replace("cls_label_path:", "label_path:");
     let text = text.replace("transform_ops:", "transform:");
-    let ops = "        - CropWithPadding: {prob: 0.2, size: [112, 112]}\n        - ColorJitter: {prob: \
+    let ops = "        - CropWithPadding: {prob: 0.2, size: [112, 112]}\n        - RandomInterpolationAugment: {prob: 0.2}\n        - ColorJitter: {prob: \
                0.2, brightness: 0.5}\n        - RandomHorizontalFlip:\n        - ToTensor:\n        - \
                Normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}\n";
     let from = text.find("        - RandCropImage").unwrap();

@@ -1,4 +1,4 @@
-//! Every name that PaddleClas has for an operation: what reads it, or why it is refused;
+//! Every name that PaddleClas has for an operation, and what reads it;
 //! and the walk over a list of them.
 
 use super::held::Held;
@@ -44,6 +44,7 @@ const NAMES: &[(&str, Translate)] = &[
     ("GridMask", erase::grid_mask),
     ("HideAndSeek", erase::hide_and_seek),
     ("BlurImage", blur::blur_image),
+    ("RandomInterpolationAugment", blur::random_interpolation),
     ("RandomGrayscale", jitter::random_grayscale),
     ("ColorJitter", jitter::color_jitter),
     ("RawColorJitter", jitter::raw_color_jitter),
@@ -57,9 +58,6 @@ const NAMES: &[(&str, Translate)] = &[
     ("RandAugmentV4", augment::rand_v4),
     ("AugMix", augment::aug_mix),
 ];
-
-/// Names that PaddleClas has, and that are not served.
-const REFUSED: &[(&str, &str)] = &[("RandomInterpolationAugment", "resizes down and up")];
 
 /// How a list is read.
 pub(crate) struct Rules<'a> {
@@ -178,17 +176,10 @@ fn read(function: &Translate, key: &Key, node: &Node, pipe: &mut Pipe<'_>) -> Re
 fn not_served(key: &Key) -> Mistake {
     let name = &key.name;
     let way = "`skip_unknown_ops` skips it, and the pixels change";
-    let text = match REFUSED.iter().find(|(known, _)| known == name) {
-        Some((_, what)) => format!("{name} ({what}) is not served: {way}"),
-        None => {
-            let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            match nearest(name, &all) {
-                Some(near) => {
-                    format!("operation '{name}' is unknown: did you mean '{near}'? {way}")
-                }
-                None => format!("operation '{name}' is unknown: {way}"),
-            }
-        }
+    let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let text = match nearest(name, &all) {
+        Some(near) => format!("operation '{name}' is unknown: did you mean '{near}'? {way}"),
+        None => format!("operation '{name}' is unknown: {way}"),
     };
     Mistake::new(key.at, text)
 }

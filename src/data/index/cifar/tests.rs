@@ -221,7 +221,7 @@ fn what_is_no_batch_is_refused_by_name() {
             "calls numpy.dtypf",
         ),
         (replaced(b"U\x02u1", b"U\x02f1"), "uint8 in C order"),
-        (replaced(b"tb\x89T", b"tb\x88T"), "uint8 in C order"),
+        (replaced(b"b\x89T", b"b\x88T"), "uint8 in C order"),
         (
             replaced(b"K\x02M\x00\x0c", b"K\x03M\x00\x0c"),
             "array of shape [3, 3072]",

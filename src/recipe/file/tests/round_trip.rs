@@ -18,10 +18,10 @@ use crate::recipe::{
     Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment,
     RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
     RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomInvert, RandomOrder, RandomPerspective, RandomPosterize, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
-    Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear, Size, Span, TimmAugment,
-    TrivialAugment, Upright, WhitePoint, ZeroChannel,
+    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
+    RandomZoomOut, Recipe, Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear,
+    Size, Span, TimmAugment, TrivialAugment, Upright, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -476,7 +476,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => policy(),
         1 => cutout(),
         4 => geometric(),
-        26 => other(),
+        27 => other(),
     ]
     .boxed();
     let held = holding(alone.clone()).boxed();
@@ -493,6 +493,7 @@ fn other() -> impl Strategy<Value = Op> {
         random_crop(),
         center_crop(),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
+        number().prop_map(|p| RandomInterpolation { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
         any::<i32>().prop_map(|times| Rotate90 { times }.into()),
