@@ -151,6 +151,9 @@ CASES: list[Case] = [
     ("longest", lambda v: [v.Resize(60, max_size=65), v.CenterCrop(40)], ALL, ROUNDED),
     ("center crop", lambda v: [v.CenterCrop((40, 30))], ALL, EXACT),
     ("center crop odd", lambda v: [v.CenterCrop((38, 31))], ALL, EXACT),
+    ("center crop of less", lambda v: [v.CenterCrop((70, 81))], ALL, EXACT),
+    ("center crop of a lower one", lambda v: [v.CenterCrop((72, 31))], ALL, EXACT),
+    ("center crop of a narrower one", lambda v: [v.CenterCrop((38, 76))], ALL, EXACT),
     (
         "whole resized crop",
         lambda v: [v.RandomResizedCrop((40, 30), scale=(1, 1), ratio=(53 / 67, 53 / 67))],
@@ -725,6 +728,7 @@ def test_every_transform_of_torchvision_is_translated(loader: Make) -> None:
             {"interpolation": "nearest", "crop_pct": 1.0, "mean": (0.5,) * 3, "std": (0.25,) * 3},
         ),
         (97, True, {"no_aug": True, "crop_pct": 0.5}),
+        (95, False, {"crop_pct": 1.2}),
         ((3, 96, 96), True, {"no_aug": True}),
         ((96, 64), True, {"no_aug": True, "crop_mode": "border", "interpolation": "random"}),
         (96, True, {"no_aug": True, "normalize": False, "auto_augment": "rand-m9"}),
@@ -795,7 +799,8 @@ def test_timm_keywords_are_recipes(loader: Make) -> None:
         patchify_flatten=True,
     )
     for keywords, why in [
-        ({"naflex": True}, "timm's naflex=True"),
+        ({"naflex": True}, "timm's naflex=True.*NaFlex loader"),
+        ({"re_count": 3}, "re_count=3.*several times"),
         ({"bogus": None}, "timm's bogus=None"),
         ({"train_crop_mode": "rkrc"}, "train_crop_mode='rkrc'"),
         ({"use_prefetcher": True}, "use_prefetcher"),
@@ -805,12 +810,21 @@ def test_timm_keywords_are_recipes(loader: Make) -> None:
         ({"auto_augment": "3a"}, "auto_augment='3a'"),
         ({"auto_augment": "augmix-m3"}, "auto_augment='augmix-m3'"),
         ({"is_training": False, "crop_mode": "border"}, "crop_mode='border'"),
-        ({"is_training": False, "crop_pct": 1.2}, "crop_pct=1.2.*padded"),
+        ({"is_training": False, "crop_pct": -1.0}, "crop_pct=-1.0.*above 0"),
         ({"is_training": False, "input_size": (96, 64)}, "input_size 96 x 64.*squash"),
         ({"input_size": (96,)}, "input_size=.96,."),
     ]:
         with pytest.raises(featherload.ConfigError, match=why):
             recipes.create_transform(**{"is_training": True, **keywords})
+
+
+def test_timms_compose_names_the_function_that_takes_its_keywords(loader: Make) -> None:
+    need("timm")
+    from timm.data import create_transform
+
+    for compose in (create_transform(96, True), create_transform(96, False)):
+        with pytest.raises(featherload.ConfigError, match="timm.*recipes.create_transform"):
+            loader(recipe=compose)
 
 
 HALVES = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}

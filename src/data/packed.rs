@@ -1,8 +1,9 @@
-//! Compressed pages of Parquet files: where one lies, and its bytes once it is unpacked.
+//! Packed pages of files: where one lies, and its bytes once it is unpacked. Those of Parquet
+//! files are compressed; those of CIFAR's batches are pictures whose colours lie apart.
 //!
 //! Used in workers, and in the consumer where it reads headers, makes an index or has zero
 //! workers. All decompressors are Rust. Without the feature `parquet` there are none, and a
-//! packed page is a fault. Never in here: maps, what a page holds.
+//! compressed page is a fault. Never in here: maps, what a page holds.
 
 use std::fs::File;
 use std::io;
@@ -12,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{FaultKind, SampleFault};
+use crate::picture::npy;
 
 /// The largest page that is unpacked, in bytes, and the largest that it may be in its file.
 pub(crate) const MOST_PAGE: u64 = 512 << 20;
@@ -23,13 +25,28 @@ pub(crate) enum Codec {
     Gzip = 2,
     Lz4 = 3,
     Zstd = 4,
+    /// A picture of CIFAR: 32 x 32 red, then green, then blue.
+    Planar = 5,
+    /// The same, each byte a character of UTF-8.
+    PlanarText = 6,
 }
+
+/// The side of a picture of CIFAR.
+const SIDE: usize = 32;
+/// Bytes of such a picture as an array of NumPy, which it is unpacked to.
+pub(crate) const PLANAR_BYTES: u64 = (npy::HEADER_BYTES + 3 * SIDE * SIDE) as u64;
 
 impl Codec {
     pub(crate) fn of(number: u64) -> Option<Self> {
-        [Self::Snappy, Self::Gzip, Self::Lz4, Self::Zstd]
-            .into_iter()
-            .find(|codec| *codec as u64 == number)
+        let all = [
+            Self::Snappy,
+            Self::Gzip,
+            Self::Lz4,
+            Self::Zstd,
+            Self::Planar,
+            Self::PlanarText,
+        ];
+        all.into_iter().find(|codec| *codec as u64 == number)
     }
 }
 
@@ -68,7 +85,10 @@ impl PackedPage {
                 .map_err(|_| SampleFault::new(FaultKind::Unreadable, "no memory for its page"))?;
         }
         out.resize(len, 0);
-        self.unpack_into(packed, out)
+        match self.codec {
+            Codec::Planar | Codec::PlanarText => planar(self.codec, packed, out),
+            Codec::Snappy | Codec::Gzip | Codec::Lz4 | Codec::Zstd => self.unpack_into(packed, out),
+        }
     }
 
     #[cfg(feature = "parquet")]
@@ -91,6 +111,46 @@ impl PackedPage {
             "lies in a compressed page of a Parquet file: build featherload with the feature \
              parquet",
         ))
+    }
+}
+
+/// An array of NumPy of a picture whose colours lie apart.
+fn planar(codec: Codec, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
+    let fault = || {
+        SampleFault::new(
+            FaultKind::Corrupt,
+            "its batch of CIFAR does not hold a picture there: make the index again",
+        )
+    };
+    let Some((header, pixels)) = out.split_at_mut_checked(npy::HEADER_BYTES) else {
+        return Err(fault());
+    };
+    let side = SIDE as u32;
+    header.copy_from_slice(&npy::header((side, side), 3));
+    let area = SIDE * SIDE;
+    let mut written = 0;
+    let mut write = |byte: u8| {
+        let (channel, pixel) = (written / area, written % area);
+        written += 1;
+        match pixels.get_mut(3 * pixel + channel) {
+            Some(to) if channel < 3 => {
+                *to = byte;
+                Ok(())
+            }
+            _ => Err(fault()),
+        }
+    };
+    match codec {
+        Codec::PlanarText => {
+            for c in std::str::from_utf8(packed).map_err(|_| fault())?.chars() {
+                write(u8::try_from(c).map_err(|_| fault())?)?;
+            }
+        }
+        _ => packed.iter().try_for_each(|byte| write(*byte))?,
+    }
+    match written == 3 * area {
+        true => Ok(()),
+        false => Err(fault()),
     }
 }
 
@@ -143,6 +203,8 @@ fn broken(what: String) -> SampleFault {
 #[cfg(feature = "parquet")]
 fn by_codec(codec: Codec, packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
     match codec {
+        // Are no compressed pages.
+        Codec::Planar | Codec::PlanarText => Err("is a picture of CIFAR".to_owned()),
         Codec::Snappy => snap::raw::Decoder::new()
             .decompress(packed, out)
             .map_err(|e| e.to_string()),
@@ -187,6 +249,8 @@ mod tests {
 
     fn packed_by(codec: Codec, bytes: &[u8]) -> Vec<u8> {
         match codec {
+            // Are no compressed pages.
+            Codec::Planar | Codec::PlanarText => Err("is a picture of CIFAR".to_owned()),
             Codec::Snappy => snap::raw::Encoder::new().compress_vec(bytes).unwrap(),
             Codec::Gzip => {
                 let level = flate2::Compression::default();

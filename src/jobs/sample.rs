@@ -393,7 +393,17 @@ impl SampleDecoder {
     ) -> std::result::Result<(), SampleFault> {
         if let Some(crops) = &mut self.crops {
             // What had room is in the row already.
-            let pixels = crops.begin_resized(cut, &self.steps, size, out)?;
+            let mut cut = *cut;
+            if let Some(step) = crop::border(&cut, &self.steps) {
+                let step = std::iter::once(&step);
+                cut.fold.steps += self
+                    .canvas
+                    .apply(step, self.program.fuses, &mut self.resampler);
+                if let (Held::Bytes(view), _) = self.canvas.held() {
+                    cut.size = (view.width as u32, view.height as u32);
+                }
+            }
+            let pixels = crops.begin_resized(&cut, &self.steps, size, out)?;
             meter.counted += 1;
             if let (Held::Bytes(view), _) = self.canvas.held() {
                 for (to, row) in pixels.chunks_exact_mut(PIXEL * view.width).zip(view.rows()) {

@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::{
-    FolderOptions, Index, ListOptions, ParquetOptions, ScanReport, ShardOptions, TableOptions,
+    CifarOptions, FolderOptions, Index, ListOptions, ParquetOptions, ScanReport, ShardOptions,
+    TableOptions,
 };
 use crate::error::{Error, Result};
 use crate::fetch::client::{Fetcher, Making};
@@ -31,6 +32,9 @@ pub enum Source {
     /// Parquet files, as Hugging Face writes them; [`Index::expand_parquet`] makes paths of a
     /// folder or a pattern. Read with the feature `parquet`.
     Parquet(Vec<PathBuf>, ParquetOptions),
+    /// A folder of CIFAR's batches, as its archive for Python holds them: what a PaddleClas
+    /// config names. [`Source::detect`] does not look for it.
+    Cifar(PathBuf, CifarOptions),
     /// A cache or tar shards that lie in an object store. Of tar shards an index is kept in their
     /// folder: [`Source::index`] makes it, and so does a loader whose folder has room for all.
     Store(Address, FetchOptions),
@@ -165,6 +169,9 @@ impl Source {
             Self::Table(path, options) => Index::table(&path, &options).map(|(i, r)| (i, Some(r))),
             Self::Parquet(files, options) => {
                 Index::parquet(&files, &options).map(|(i, r)| (i, Some(r)))
+            }
+            Self::Cifar(folder, options) => {
+                Index::cifar(&folder, &options).map(|(i, r)| (i, Some(r)))
             }
             Self::Saved(path) => {
                 let index = Index::load(&path)?;

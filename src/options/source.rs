@@ -184,6 +184,16 @@ impl SourceOptions {
     }
 
     fn detected(&self, path: &Path, config: Option<&Training>) -> Result<Source> {
+        let cifar = config.and_then(|config| config.cifar.clone());
+        if let Some(options) = cifar.filter(|_| Index::names_cifar(path)) {
+            let kind = "of CIFAR's batches";
+            self.refuse_list_options(path, kind)?;
+            self.refuse_table_options(path, kind)?;
+            self.refuse_shard_options(path, kind)?;
+            self.refuse_image_column(path)?;
+            self.refuse_fetch_options(path, kind)?;
+            return Ok(Source::Cifar(path.to_owned(), options));
+        }
         let detected = Source::detect(path)?;
         if !matches!(detected, Source::Store(..)) {
             self.refuse_fetch_options(path, "on this machine")?;

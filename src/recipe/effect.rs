@@ -110,6 +110,7 @@ impl Augment {
             Self::GaussianBlur { .. } | Self::MotionBlur { .. } => {
                 Effect::copies(Copied::UprightFirst)
             }
+            Self::Resample { size, .. } => Effect::copies(Copied::Sized(size)),
             Self::Sharpness(_) => Effect::copies(Copied::Same),
             Self::Keep => Effect::Keeps,
             Self::Add { .. } | Self::Blend { .. } => Effect::Uprights,

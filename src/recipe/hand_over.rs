@@ -77,7 +77,7 @@ impl CropRule {
             support: None,
             contrast: false,
         };
-        let (mut colored, mut count, mut means) = (None, 0, 0);
+        let (mut colored, mut bordered, mut count, mut means) = (None, None, 0, 0);
         for unit in order {
             let op = recipe.ops.get(unit.op);
             let device = op.map(Op::on_device).unwrap_or_default();
@@ -90,6 +90,14 @@ impl CropRule {
                         colored.unwrap_or_default()
                     ));
                 }
+                Part::Crop | Part::Resize if bordered.is_some() => {
+                    return Err(format!(
+                        "{name} comes after the border of {}",
+                        bordered.unwrap_or_default()
+                    ));
+                }
+                // Workers add it: such a crop is handed over as large as the row.
+                Part::Pad if device.border && colored.is_none() => bordered = Some(name),
                 Part::Crop => {
                     if let Some(ratio) = device.ratio {
                         let target = f64::from(width) / f64::from(height);

@@ -150,17 +150,23 @@ impl Known {
         }
     }
 
+    /// The sides that every picture has at least here. None: nothing is known of them.
+    fn least(&self) -> Option<(u32, u32)> {
+        self.size.or(self.at_least.map(|side| (side, side)))
+    }
+
+    /// A crop of `size` fits into every picture.
+    pub(crate) fn surely_holds(&self, size: Size) -> bool {
+        self.least()
+            .is_some_and(|(height, width)| size.height <= height && size.width <= width)
+    }
+
     /// A crop of `size` fits, as far as is known.
     pub(crate) fn holds(&self, size: Size, fix: &str) -> Result<(), String> {
-        let (height, width) = match (self.size, self.at_least) {
-            (Some(known), _) => known,
-            (None, Some(side)) => (side, side),
-            // A picture that is too small will be a failed sample.
-            (None, None) => return Ok(()),
-        };
-        if size.height <= height && size.width <= width {
+        let Some((height, _)) = self.least().filter(|_| !self.surely_holds(size)) else {
+            // Of a picture that is too small it will be a failed sample.
             return Ok(());
-        }
+        };
         let what = match self.size {
             Some((h, w)) => format!("the image, which is {w} x {h} here"),
             None => format!("the shorter side of the image, which is {height} here"),

@@ -83,7 +83,7 @@ pub use program::Emission;
 pub(crate) use program::SampleProgram;
 #[cfg(test)]
 pub(crate) use random::OneStream;
-pub use step::{Augment, Erased, Step};
+pub use step::{Augment, Erased, OpencvFilter, Step};
 pub use tensor::{Dtype, MemoryLayout};
 pub use values::{
     Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,

@@ -72,6 +72,12 @@ macro_rules! ops {
                 }
             }
 
+            fn settled(&self, known: &Known) -> Option<Self> {
+                match self {
+                    $(Self::$name(op) => op.settled(known).map(Self::$name),)*
+                }
+            }
+
             fn chance(&self) -> Option<(f64, Step)> {
                 match self {
                     $(Self::$name(op) => op.chance(),)*
@@ -196,6 +202,7 @@ ops! {
     crop_with_padding::CropWithPadding => "crop_with_padding",
     hide_and_seek::HideAndSeek => "hide_and_seek",
     random_blur::RandomBlur => "random_blur",
+    random_interpolation::RandomInterpolation => "random_interpolation",
     normalize::Normalize => "normalize",
     cast::Cast => "cast",
     layout::Layout => "layout",

@@ -37,6 +37,11 @@ pub(crate) trait Operation: Clone + Sized {
         None
     }
 
+    /// The same without a part that what is known of its place rules out, if there is one.
+    fn settled(&self, _known: &Known) -> Option<Self> {
+        None
+    }
+
     /// Pushes the steps on a picture of this height and width; what that becomes. `known`
     /// is what is known of the pixels in front of it.
     ///
@@ -171,6 +176,8 @@ pub(crate) struct OnDevice {
     pub(crate) ratio: Option<Span>,
     /// Of resizes: the filter, and whether it is antialiased.
     pub(crate) filter: Option<(Interpolation, bool)>,
+    /// Its border is added by workers, and the rest may still be done there.
+    pub(crate) border: bool,
     /// The most colour steps that it may draw.
     pub(crate) colors: Option<usize>,
     /// One of these takes the mean of the row.

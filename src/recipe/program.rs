@@ -89,6 +89,8 @@ pub(crate) struct SampleProgram {
     refused: Vec<Move>,
     /// The operation whose size a batch may set.
     sizer: Option<usize>,
+    /// Operations that go by that size, and set none.
+    followers: Vec<usize>,
 }
 
 impl SampleProgram {
@@ -154,10 +156,11 @@ impl SampleProgram {
             (_, None) if recipe.reorder == Some(Reorder::Exact) => DecodeMode::Full,
             (_, None) => DecodeMode::Scaled,
         };
-        let written = units(recipe, decode.color == ColorOrder::Grey);
-        let planned = planner::plan(&recipe.ops, written.clone(), reorder);
+        let settled = settled(recipe, &checked);
+        let written = units(&settled, decode.color == ColorOrder::Grey);
+        let planned = planner::plan(&settled, written.clone(), reorder);
         let mut order = planned.order;
-        let emitted = take_emitted(&recipe.ops, &mut order, reorder != Reorder::Off);
+        let emitted = take_emitted(&settled, &mut order, reorder != Reorder::Off);
         let normalized = emitted
             .iter()
             .find_map(|unit| match recipe.ops.get(unit.op) {
@@ -165,7 +168,7 @@ impl SampleProgram {
                 _ => None,
             });
         let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
-        let ops = drawn(recipe, &checked);
+        let ops = drawn(settled, &checked);
         let values = match normalized {
             // What stands in front of it: levels, or a colour space's.
             Some(_) => ops
@@ -205,6 +208,7 @@ impl SampleProgram {
             fuses: reorder != Reorder::Off,
             crops: None,
             sizer: sizer(&recipe.ops),
+            followers: followers(&recipe.ops),
             ops,
             order,
             emitted,
@@ -257,6 +261,11 @@ impl SampleProgram {
         self.sizer.is_some()
     }
 
+    /// Whether an operation asks for the size that a batch sets.
+    fn is_sized(&self, op: usize) -> bool {
+        self.sizer == Some(op) || self.followers.contains(&op)
+    }
+
     /// The operation that gives samples their labels, if one does.
     fn labeller(&self) -> Option<&Drawn> {
         self.ops.iter().find(|d| d.op.labels().is_some())
@@ -302,7 +311,7 @@ impl SampleProgram {
         steps.extend(self.luma());
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
-            at = match size.filter(|_| self.sizer == Some(i)) {
+            at = match size.filter(|_| self.is_sized(i)) {
                 Some(size) => drawn.with_size(size).draw(i, at, random, steps)?,
                 None => drawn.draw(i, at, random, steps)?,
             };
@@ -351,7 +360,7 @@ impl SampleProgram {
         }
         let mut at = picture;
         for (i, drawn) in self.ops.iter().enumerate() {
-            at = match size.filter(|_| self.sizer == Some(i)) {
+            at = match size.filter(|_| self.is_sized(i)) {
                 Some(size) => drawn.with_size(size).largest(i, at, &mut most),
                 None => drawn.largest(i, at, &mut most),
             };
@@ -388,9 +397,9 @@ fn put_in_order<S: InUnit>(order: &[Unit], steps: &mut Vec<S>) {
     }
 }
 
-fn units(recipe: &Recipe, luma: bool) -> Vec<Unit> {
+fn units(ops: &[Op], luma: bool) -> Vec<Unit> {
     let first = luma.then_some(Unit::LUMA);
-    let of_ops = recipe.ops.iter().enumerate().flat_map(|(op, o)| {
+    let of_ops = ops.iter().enumerate().flat_map(|(op, o)| {
         let parts = o.parts().iter();
         parts.map(move |&part| Unit { op, part })
     });
@@ -458,19 +467,32 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
     emitted
 }
 
-fn drawn(recipe: &Recipe, checked: &Checked) -> Vec<Drawn> {
+/// The operations, without parts that their places rule out.
+fn settled(recipe: &Recipe, checked: &Checked) -> Vec<Op> {
+    let at = recipe.ops.iter().zip(&checked.before);
+    at.map(|(op, known)| op.settled(known).unwrap_or_else(|| op.clone()))
+        .collect()
+}
+
+fn drawn(ops: Vec<Op>, checked: &Checked) -> Vec<Drawn> {
     let mut seen: Vec<&str> = Vec::new();
-    let ops = recipe.ops.iter().zip(&checked.before).map(|(op, known)| {
+    let ops = ops.into_iter().zip(&checked.before).map(|(op, known)| {
         let name = op.name();
         let earlier = seen.iter().filter(|n| **n == name).count();
         seen.push(name);
         Drawn {
-            op: op.clone(),
+            op,
             stream: stream(name, earlier as u32),
             known: *known,
         }
     });
     ops.collect()
+}
+
+fn followers(ops: &[Op]) -> Vec<usize> {
+    let follows = |op: &Op| !op.sets_size() && op.with_size((1, 1)).is_some();
+    let all = ops.iter().enumerate();
+    all.filter(|(_, op)| follows(op)).map(|(i, _)| i).collect()
 }
 
 /// The last operation that sets the size, when it can set another one as well.

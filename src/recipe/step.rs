@@ -210,6 +210,11 @@ pub enum Augment {
         length: u32,
         degrees: i32,
     },
+    /// OpenCV's `resize`.
+    Resample {
+        size: Size,
+        filter: OpencvFilter,
+    },
     /// The picture is kept, and an empty sum begun.
     Keep,
     /// The picture is added to the sum with this weight, and is the kept one again.
@@ -244,11 +249,24 @@ impl Augment {
             | Self::Hue(_)
             | Self::GaussianBlur { .. }
             | Self::MotionBlur { .. }
+            | Self::Resample { .. }
             | Self::Keep
             | Self::Add { .. }
             | Self::Blend { .. } => {}
         }
     }
+}
+
+/// OpenCV's ways to resize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(rename_all = "snake_case")]
+pub enum OpencvFilter {
+    Nearest,
+    Linear,
+    Area,
+    Cubic,
+    Lanczos4,
 }
 
 /// What an erased box is filled with.

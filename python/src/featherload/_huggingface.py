@@ -270,8 +270,9 @@ def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | N
         raise _cannot(
             f"crop_size={given!r} of {name}", "it is more than size, which would be padded"
         )
-    # transformers cuts half of an odd margin to a whole number.
-    return {"center_crop": {"size": crop, "rounding": "down"}}
+    # transformers cuts half of an odd margin to a whole number. Its versions differ in where
+    # the odd pixel of a border lies.
+    return {"center_crop": {"size": crop, "rounding": "down", "pad_if_needed": False}}
 
 
 def _values(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:

@@ -63,7 +63,8 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
         )
     if dataset.loader is not default_loader and dataset.loader is not pil_loader:
         raise _refused(
-            "loader of an ImageFolder is not served here, but for torchvision's own: leave it out"
+            "loader of an ImageFolder is not called here: use torchvision's default_loader where "
+            "it gives the same pixels, or write files that hold what your loader gives"
         )
     return dataset, dataset.samples
 

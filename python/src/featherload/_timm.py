@@ -23,6 +23,19 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "naflex": (False,),
     "patchify": (False,),
 }
+# What to do instead of a value that no recipe has. None of these may just be left out: batches
+# would have other pixels.
+_INSTEAD = {
+    "train_crop_mode": "recipes crop as rrc does: train with train_crop_mode='rrc', or write a "
+    "recipe with resize and random_crop",
+    "re_count": "random_erasing erases one box: write a recipe that has it several times",
+    "re_num_splits": "a recipe erases in every row: use timm's loader for split batches",
+    "crop_border_pixels": "a recipe cuts no border: cut the pictures before they are listed",
+    "use_prefetcher": "the rows of Loader are normalised without it: give use_prefetcher=False",
+    "separate": "a recipe is one list of operations: give separate=False",
+    "naflex": "rows have one size: use timm's NaFlex loader",
+    "patchify": "rows are pictures: use timm's NaFlex loader",
+}
 # Those that are read only where use_prefetcher, naflex or patchify is true.
 _UNREAD = {
     "tf_preprocessing",
@@ -64,7 +77,8 @@ def create_transform(
     """
     for name, value in others.items():
         if name not in _UNREAD and value not in _NEUTRAL.get(name, ()):
-            raise _cannot(f"{name}={value!r}")
+            why = _INSTEAD.get(name, "create_transform of timm has no such keyword known here")
+            raise _cannot(f"{name}={value!r}", why)
     augments = is_training and not no_aug
     if isinstance(input_size, int):
         height = width = input_size
@@ -82,7 +96,9 @@ def create_transform(
             "random_resized_crop has one filter: give bilinear or bicubic, and train with that",
         )
     if interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
-        raise _cannot(f"interpolation={interpolation!r}")
+        raise _cannot(
+            f"interpolation={interpolation!r}", "recipes have nearest, bilinear, bicubic and lanczos"
+        )
     ops: list[Op] = [as_opened()]
     if augments:
         ops.append(
@@ -134,7 +150,10 @@ def create_transform(
     ops.append({"normalize": {"mean": list(mean), "std": list(std)}})
     if augments and re_prob > 0:
         if re_mode not in ("const", "pixel"):
-            raise _cannot(f"re_mode={re_mode!r}")
+            raise _cannot(
+                f"re_mode={re_mode!r}", "random_erasing draws a value for each pixel, or has one: "
+                "train with re_mode='pixel' or 'const'"
+            )
         erased: Any = "random" if re_mode == "pixel" else 0.0
         box = {"p": re_prob, "scale": [0.02, 1 / 3], "ratio": [0.3, 1 / 0.3], "value": erased}
         ops.append({"random_erasing": box})
@@ -148,7 +167,7 @@ def _recipe(ops: list[Op]) -> Recipe:
 def _jitter(factors: float | tuple[float, ...], p: float | None) -> Op:
     of = (float(factors),) * 3 if isinstance(factors, (int, float)) else tuple(factors)
     if len(of) not in (3, 4):
-        raise _cannot(f"color_jitter={factors!r}")
+        raise _cannot(f"color_jitter={factors!r}", "it is one number, or three or four of them")
     names = ("brightness", "contrast", "saturation", "hue")
     jitter: Op = {"style": "pillow", **dict(zip(names, of, strict=False))}
     if p is not None:
@@ -159,14 +178,18 @@ def _jitter(factors: float | tuple[float, ...], p: float | None) -> Op:
 def _evaluation(
     height: int, width: int, part: float, crop_mode: str | None, interpolation: str
 ) -> list[Op]:
-    if not 0 < part <= 1:
-        raise _cannot(f"crop_pct={part}", "the crop is more than the picture, and would be padded")
+    if not part > 0:
+        raise _cannot(f"crop_pct={part}", "it must be above 0")
     crop = {"center_crop": {"size": [height, width]}}
     scaled = [math.floor(height / part), math.floor(width / part)]
     if crop_mode == "squash":
         return [{"resize": {"size": scaled, "interpolation": interpolation}}, crop]
     if crop_mode not in (None, "center"):
-        raise _cannot(f"crop_mode={crop_mode!r}")
+        raise _cannot(
+            f"crop_mode={crop_mode!r}",
+            "a recipe has no resize of the longer side in front of a border: write one with "
+            "resize: {longer: ...} and pad_to, or evaluate with center or squash",
+        )
     if scaled[0] != scaled[1]:
         raise _cannot(
             f"input_size {height} x {width} with crop_mode='center'", "crop_mode='squash' can be"
@@ -174,5 +197,5 @@ def _evaluation(
     return [{"resize": {"size": scaled[0], "interpolation": interpolation}}, crop]
 
 
-def _cannot(what: str, why: str = "leave it out") -> ConfigError:
+def _cannot(what: str, why: str) -> ConfigError:
     return cannot(what, why, "timm's")

@@ -48,6 +48,12 @@ class Walk:
     def ops(self, transform: Any) -> list[Op]:
         kind = type(transform)
         name = kind.__name__
+        if kind.__module__.split(".")[0] == "timm":
+            raise cannot(
+                f"{kind.__module__}.{name}",
+                "it is timm's, and does not keep all of its settings: give timm's keywords to "
+                "featherload.recipes.create_transform",
+            )
         if kind.__module__.split(".")[:2] != ["torchvision", "transforms"]:
             raise cannot(f"{kind.__module__}.{name}", "it is no class of torchvision.transforms")
         translate = _TRANSFORMS.get(name)

@@ -121,7 +121,11 @@ fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp>
         return Err(params.wrong("mode", format_args!("mode is '{mode}': use batch")));
     }
     if params.node("cutmix_minmax").is_some() {
-        return Err(params.wrong("cutmix_minmax", "cutmix_minmax is not served: remove it"));
+        return Err(params.wrong(
+            "cutmix_minmax",
+            "cutmix_minmax is not served, and other boxes are drawn without it: train with \
+             cutmix_alpha alone, and remove it",
+        ));
     }
     if !params.flag("correct_lam", true)? {
         return Err(params.wrong("correct_lam", "correct_lam is false: use true"));

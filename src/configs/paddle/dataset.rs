@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use crate::configs::paddle::cifar;
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
-use crate::data::index::{Delimiter, ListLabels, ListOptions};
+use crate::data::index::{CifarClasses, CifarOptions, Delimiter, ListLabels, ListOptions};
 use crate::recipe::file::{Mistake, Node, Position, advice};
 
 /// What follows from a `dataset`.
@@ -16,6 +17,8 @@ pub(crate) struct Dataset<'a> {
     pub(crate) label_key: Option<LabelKey<'a>>,
     /// None: the form has no list.
     pub(crate) list: Option<PathBuf>,
+    /// CIFAR's batches instead of a list, and the folder of them where it is written.
+    pub(crate) cifar: Option<(Option<PathBuf>, CifarOptions)>,
     pub(crate) options: ListOptions,
     pub(crate) transform_ops: &'a Node,
     pub(crate) batch_transform_ops: Option<&'a Node>,
@@ -39,7 +42,7 @@ pub(crate) enum Opened {
     Pillow { is_picture: bool },
 }
 
-const SERVED: [&str; 8] = [
+const SERVED: [&str; 11] = [
     "ImageNetDataset",
     "MultiLabelDataset",
     "MultiScaleDataset",
@@ -48,32 +51,39 @@ const SERVED: [&str; 8] = [
     "ICartoonDataset",
     "Market1501",
     "CustomLabelDataset",
+    "AdaFaceDataset",
+    "Cifar10",
+    "Cifar100",
 ];
 
 pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     let mut params = Params::of("dataset", node.at, node)?;
     let name = params.text("name")?.unwrap_or("ImageNetDataset");
-    if name.starts_with("Cifar") {
-        return Err(params.wrong(
-            "name",
-            format_args!(
-                "{name} reads pickles in an archive, which is not served: write its pictures to \
-                 files, and list them for ImageNetDataset"
-            ),
-        ));
-    }
     if !SERVED.contains(&name) {
         let advice = advice(name, &SERVED);
         return Err(params.wrong("name", format_args!("'{name}' is not served: {advice}")));
     }
-    let transform_ops = match params.node("transform_ops") {
+    let classes = match name {
+        "Cifar10" => Some(CifarClasses::Ten),
+        "Cifar100" => Some(CifarClasses::Hundred),
+        _ => None,
+    };
+    if let Some(classes) = classes {
+        let dataset = cifar::read(&mut params, classes, notes)?;
+        params.done()?;
+        return Ok(dataset);
+    }
+    let names = names(name);
+    let transform_ops = match params.node(names.ops) {
         Some(list) => list,
-        None => return Err(params.wrong("transform_ops", "'transform_ops' is missing")),
+        None => {
+            return Err(params.wrong(names.ops, format_args!("'{}' is missing", names.ops)));
+        }
     };
     let batch_transform_ops = params.node("batch_transform_ops");
-    let lists = list_name(name);
+    let lists = names.list;
     let list = params.text(lists)?.map(PathBuf::from);
-    let root = params.text("image_root")?.map(PathBuf::from);
+    let root = params.text(names.root)?.map(PathBuf::from);
     let delimiter = delimiter(&mut params)?;
     let backend = params.text("backend")?;
     let relabel = params.flag("relabel", false)?;
@@ -99,6 +109,7 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
         multi_scale: name == "MultiScaleDataset",
         label_key: None,
         list,
+        cifar: None,
         options: ListOptions {
             delimiter,
             root,
@@ -191,6 +202,7 @@ fn special<'a>(
                 dataset.label_key = key.map(|name| LabelKey { name, at: node.at });
             }
         }
+        "AdaFaceDataset" => dataset.opened = Opened::Pillow { is_picture: true },
         _ if is_pillow => {
             dataset.opened = Opened::Pillow { is_picture: true };
         }
@@ -199,11 +211,30 @@ fn special<'a>(
     Ok(())
 }
 
-/// What the list is called.
-fn list_name(dataset: &str) -> &'static str {
+/// How a data set calls its parts.
+struct Names {
+    list: &'static str,
+    root: &'static str,
+    ops: &'static str,
+}
+
+fn names(dataset: &str) -> Names {
+    let usual = Names {
+        list: "cls_label_path",
+        root: "image_root",
+        ops: "transform_ops",
+    };
     match dataset {
-        "CustomLabelDataset" => "sample_list_path",
-        _ => "cls_label_path",
+        "CustomLabelDataset" => Names {
+            list: "sample_list_path",
+            ..usual
+        },
+        "AdaFaceDataset" => Names {
+            list: "label_path",
+            root: "root_dir",
+            ops: "transform",
+        },
+        _ => usual,
     }
 }
 

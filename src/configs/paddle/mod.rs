@@ -8,10 +8,11 @@
 //! - `training`: one tree of a config, read whole; `options`: how;
 //! - `tree`: which part of the config; `list`: operations in their order; `params`: the
 //!   parameters of one name, and `number`: arithmetic in text;
-//! - `ops`, `batch`, `dataset`, `sampler`: what those parts mean;
+//! - `ops`, `batch`, `dataset`, `cifar`, `sampler`: what those parts mean;
 //! - `environment`: what the launcher says; `note`: what people are told.
 
 mod batch;
+mod cifar;
 mod dataset;
 mod environment;
 #[cfg(all(test, feature = "codecs"))]

@@ -139,6 +139,17 @@ impl<'a> Params<'a> {
         of_name.any(|(_, node)| matches!(node.value, Value::List(_)))
     }
 
+    /// Whether it is written as Python's `None`, which is a text in YAML; it is read then.
+    pub(crate) fn is_python_none(&mut self, name: &'static str) -> bool {
+        let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
+        let is_none =
+            of_name.any(|(_, node)| matches!(&node.value, Value::Str(text) if text == "None"));
+        if is_none {
+            self.ignore(&[name]);
+        }
+        is_none
+    }
+
     /// Numbers: a list of them, or one.
     pub(crate) fn numbers(&mut self, name: &'static str) -> Read<Option<Vec<f64>>> {
         let Some(node) = self.node(name) else {

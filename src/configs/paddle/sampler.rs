@@ -320,7 +320,10 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
         );
     }
     Ok(Order {
-        multi_scale: Some(MultiScale { sizes, divided_by }),
+        multi_scale: Some(MultiScale {
+            divided_by,
+            ..MultiScale::new(sizes)
+        }),
         ..Order::new(shuffled(shuffle), batch, dropped(drop_last))
     })
 }

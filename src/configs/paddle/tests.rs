@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::configs::paddle::{Environment, Options, Training};
-use crate::data::index::{Delimiter, ListLabels};
+use crate::data::index::{CifarClasses, CifarOptions, Delimiter, ListLabels};
 use crate::plan::{EpochLength, IdentityProb, IdentityRatio, MultiScale, Rank, Sampler, Tail};
 use crate::recipe::{MixChoice, MixOp, Mixing, Op, Reorder};
 
@@ -196,8 +196,7 @@ fn data_sets() {
     let market = opened("name: Market1501");
     assert!(market.source().unwrap_err().to_string().contains("`list`"));
     for (dataset, words) in [
-        ("name: Cifar10", ["Cifar10", "pickles"]),
-        ("name: Cifar100", ["mine.yaml:11:", "pickles"]),
+        ("name: Cifar10", ["mine.yaml:", "write backend: pil"]),
         (
             "name: ImageNetDatset",
             ["mine.yaml:11:", "'ImageNetDataset'"],
@@ -220,6 +219,82 @@ fn data_sets() {
         let e = error(&changed(dataset, ""), "train");
         assert!(words.iter().all(|word| e.contains(word)), "{dataset}: {e}");
     }
+}
+
+/// As PaddleClas' FixMatch_cifar10_40.yaml.
+#[test]
+fn data_sets_of_cifar_name_samples_of_an_archive() {
+    let cifar = |name: &str, rest: &str| {
+        let decode = "        - DecodeImage:\n            to_rgb: True\n";
+        let dataset = format!("name: {name}\n      mode: train\n      download: True{rest}");
+        let text = changed(&dataset, "").replace(decode, "");
+        let text = text.replace("RandCropImage:", "RandCropImageV2:");
+        text.replace(
+            "      image_root: ./images/\n      cls_label_path: ./train.txt\n",
+            "",
+        )
+    };
+    let pil = "\n      backend: pil\n      data_file: None";
+    let some = format!("{pil}\n      sample_per_label: 4\n      expand_labels: 1638");
+    let t = read(&cifar("Cifar10", &some), "train");
+    let mut want = CifarOptions {
+        classes: CifarClasses::Ten,
+        test: false,
+        per_class: Some(4),
+        repeats: 1638,
+        seed: 7,
+    };
+    assert_eq!(t.cifar, Some(want.clone()));
+    assert!(
+        t.source()
+            .unwrap_err()
+            .to_string()
+            .contains("data_file is not written")
+    );
+    let all = "\n      data_file: cifar-100-python\n      sample_per_label: None";
+    let t = read(&cifar("Cifar100", all), "train");
+    (want.classes, want.per_class, want.repeats) = (CifarClasses::Hundred, None, 1);
+    assert_eq!(
+        (t.cifar.as_ref(), t.cifar_folder.as_deref()),
+        (Some(&want), Some(Path::new("cifar-100-python")))
+    );
+    assert!(matches!(t.source(), Ok(crate::loader::Source::Cifar(..))));
+    // Pillow's pictures, which nothing decodes.
+    assert!(matches!(t.recipe.ops[0], Op::Decode(_)));
+}
+
+/// As PaddleClas' adaface_ir18.yaml.
+#[test]
+fn adaface_names_its_list_and_its_operations_otherwise() {
+    let decode = "        - DecodeImage:\n            to_rgb: True\n";
+    let text = changed("name: AdaFaceDataset", "").replace(decode, "");
+    let text = text
+        .replace("image_root:", "root_dir:")
+        .replace("cls_label_path:", "label_path:");
+    let text = text.replace("transform_ops:", "transform:");
+    let ops = "        - CropWithPadding: {prob: 0.2, size: [112, 112]}\n        - RandomInterpolationAugment: {prob: 0.2}\n        - ColorJitter: {prob: \
+               0.2, brightness: 0.5}\n        - RandomHorizontalFlip:\n        - ToTensor:\n        - \
+               Normalize: {mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}\n";
+    let from = text.find("        - RandCropImage").unwrap();
+    let end = text[from..]
+        .find("    sampler")
+        .map_or(text.len(), |at| from + at);
+    let text = format!("{}{ops}{}", &text[..from], &text[end..]);
+    let t = read(&text, "train");
+    assert_eq!(t.list.as_deref(), Some(Path::new("./train.txt")));
+    assert_eq!(t.list_options.root.as_deref(), Some(Path::new("./images/")));
+    assert_eq!(t.list_options.labels, ListLabels::Second);
+    let names: Vec<&str> = t.recipe.ops.iter().map(Op::name).collect();
+    assert_eq!(
+        names[..5],
+        [
+            "decode",
+            "crop_with_padding",
+            "color_jitter",
+            "random_horizontal_flip",
+            "normalize"
+        ]
+    );
 }
 
 #[test]
@@ -253,7 +328,13 @@ fn samplers() {
     let sizes = vec![(256, 256), (160, 160), (224, 192)];
     let divided_by = 16;
     let t = multi("");
-    assert_eq!(t.multi_scale, Some(MultiScale { sizes, divided_by }));
+    assert_eq!(
+        t.multi_scale,
+        Some(MultiScale {
+            divided_by,
+            ..MultiScale::new(sizes)
+        })
+    );
     assert_eq!((t.batch, t.sampler), (48, Sampler::Shuffle));
     // As it is written, and in order.
     let first = multi("\n      is_training: False");

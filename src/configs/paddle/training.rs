@@ -8,7 +8,7 @@ use super::note::{Note, Notes, Skipped};
 use super::options::Options;
 use super::params::{Params, Read};
 use super::{batch, dataset, ops, sampler, tree};
-use crate::data::index::ListOptions;
+use crate::data::index::{CifarOptions, ListOptions};
 use crate::error::{Error, Result};
 use crate::loader::{LoaderBuilder, OnError, Source};
 use crate::plan::{EpochLength, IdentityRatio, MultiScale, Rank, Sampler, Tail};
@@ -42,6 +42,10 @@ pub struct Training {
     pub list: Option<PathBuf>,
     /// How that list is read; paths are relative to the working directory.
     pub list_options: ListOptions,
+    /// Of a data set of CIFAR's batches: which of its samples are read.
+    pub cifar: Option<CifarOptions>,
+    /// The folder of those batches, where it is written.
+    pub cifar_folder: Option<PathBuf>,
     origin: PathBuf,
     /// Of each operation, from 1.
     lines: Vec<u64>,
@@ -110,9 +114,17 @@ impl Training {
     /// # Errors
     /// When its form has no list: another source must be given.
     pub fn source(&self) -> Result<Source> {
-        match &self.list {
-            Some(list) => Ok(Source::List(list.clone(), self.list_options.clone())),
-            None => Err(Error::dataset(
+        match (&self.list, &self.cifar, &self.cifar_folder) {
+            (Some(list), ..) => Ok(Source::List(list.clone(), self.list_options.clone())),
+            (None, Some(options), Some(folder)) => {
+                Ok(Source::Cifar(folder.clone(), options.clone()))
+            }
+            (None, Some(_), None) => Err(Error::dataset(
+                &self.origin,
+                "data_file is not written, and nothing is downloaded: give the folder that CIFAR's \
+                 archive is unpacked to as the source",
+            )),
+            (None, None, _) => Err(Error::dataset(
                 &self.origin,
                 "its data set has no list: give one with lines of path and label as the source \
                  (`list`)",
@@ -158,8 +170,8 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     let global = section(root, "Global")?;
     let class_num = section(root, "Arch")?.map(|mut arch| arch.whole("class_num"));
     let class_num = class_num.transpose()?.flatten();
-    let (seed, epochs) = match global {
-        None => (0, None),
+    let (seed, epochs, is_progressive) = match global {
+        None => (0, None, false),
         Some(mut global) => {
             if let Some(node) = global.node("use_dali")
                 && node.value == Value::Bool(true)
@@ -173,6 +185,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
             (
                 global.whole("seed")?.unwrap_or(0).into(),
                 global.whole("epochs")?.map(u64::from),
+                matches!(global.text("train_mode"), Ok(Some("progressive"))),
             )
         }
     };
@@ -193,8 +206,22 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         multi_scale: dataset.multi_scale,
         label_key: dataset.label_key,
         skip_unknown: options.skip_unknown_ops,
+        progressive: epochs.filter(|_| is_progressive && mode.eq_ignore_ascii_case("train")),
     };
-    let (ops, mut lines) = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
+    let ops::Translated {
+        ops,
+        mut lines,
+        stages,
+    } = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
+    let multi_scale = match (stages.is_empty(), epochs) {
+        (false, Some(epochs)) => {
+            let sizes = stages.iter().map(|size| (size.height, size.width));
+            Some(MultiScale::by_epoch(
+                ops::first_epochs(epochs).into_iter().zip(sizes),
+            ))
+        }
+        _ => order.multi_scale,
+    };
     let mixing = match dataset.batch_transform_ops {
         None => None,
         Some(list) => {
@@ -209,6 +236,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         lines.extend(of_mixing);
         mixing
     });
+    let (cifar_folder, cifar) = dataset.cifar.unzip();
     notes.general(
         "the row of a picture that fails goes to the next one. PaddleClas takes any (`on_error` \
          changes it)",
@@ -224,7 +252,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         sampler: order.sampler,
         batch: order.batch,
         tail: order.tail,
-        multi_scale: order.multi_scale,
+        multi_scale,
         identity_ratios: order.ratios,
         epoch_length: order.length,
         rank: Rank::default(),
@@ -236,6 +264,8 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         skipped,
         list: dataset.list,
         list_options: dataset.options,
+        cifar: cifar.map(|options| CifarOptions { seed, ..options }),
+        cifar_folder: cifar_folder.flatten(),
         origin: origin.to_owned(),
         lines,
     })

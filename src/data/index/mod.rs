@@ -11,7 +11,7 @@
 //! - `samples`: the index itself; `chosen`: some samples as an index of their own;
 //!   `label`: what a sample is labelled with; `place`: where it lies; `classes`,
 //!   `class_counts`: names of classes, samples of each;
-//! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`,
+//! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`, `cifar`,
 //!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
 //!   their paths start; `value`: a label as it is written; `numbers`: several numbers in a text;
 //!   `column_names`: which columns have paths and labels; `lenient_json`: a value of a JSON text;
@@ -43,6 +43,7 @@
 mod beyond;
 mod boxes;
 mod chosen;
+mod cifar;
 mod class_counts;
 mod classes;
 mod column_names;
@@ -74,6 +75,7 @@ mod table;
 mod value;
 
 pub use crate::picture::PixelBox;
+pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
 pub use classes::Classes;
 #[cfg(feature = "stores")]

@@ -1,11 +1,12 @@
-//! The ways to an index: a folder, a list, a table, tar shards, Parquet files, a cache, a saved
-//! one; and how it is saved.
+//! The ways to an index: a folder, a list, a table, tar shards, Parquet files, CIFAR's batches, a
+//! cache, a saved one; and how it is saved.
 //!
 //! In the consumer. Never in here: how any of them is read.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::cifar::{self, CifarOptions};
 use crate::data::index::folder::{self, FolderOptions};
 use crate::data::index::list::{self, ListOptions};
 use crate::data::index::parquet::{self, ParquetOptions};
@@ -57,6 +58,22 @@ impl Index {
     /// feature `parquet`.
     pub fn parquet(files: &[PathBuf], options: &ParquetOptions) -> Result<(Self, ScanReport)> {
         parquet::open(files, options)
+    }
+
+    /// The samples of a folder of CIFAR's batches, as its archive for Python holds them. The
+    /// pickles are read and never run.
+    ///
+    /// # Errors
+    /// A folder without such batches, an archive that was not unpacked, and a file that says
+    /// more than batches do.
+    pub fn cifar(folder: &Path, options: &CifarOptions) -> Result<(Self, ScanReport)> {
+        cifar::open(folder, options)
+    }
+
+    /// Whether `path` names CIFAR's batches: a folder that has some, or the archive of them,
+    /// which reading refuses with what to do.
+    pub fn names_cifar(path: &Path) -> bool {
+        cifar::is_named(path)
     }
 
     /// Whether `path` names Parquet files: by its end, which a pattern (`train-*.parquet`) may

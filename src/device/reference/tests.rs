@@ -19,12 +19,14 @@ use proptest::test_runner::TestRunner;
 use self::cases::{File, cases, side};
 use crate::cut::crop::CropStep;
 use crate::device::reference::apart::apart;
-use crate::device::reference::handed::{extent, filled, handed, random};
+use crate::device::reference::handed::{extent, filled, handed, handed_file, random};
+
 use crate::device::reference::*;
+use crate::picture::Limits;
 use crate::pixels::rounding::elements;
 use crate::recipe::{
-    BoundedResizedCrop, Cast, ColorSpace, Decode, DecodeMode, Dtype, Layout, MemoryLayout, Op,
-    RandomResizedCrop, Recipe, Resize, SampleProgram, Upright,
+    BoundedResizedCrop, Cast, CenterCrop, ColorSpace, Decode, DecodeMode, Dtype, Layout,
+    MemoryLayout, Op, RandomResizedCrop, Recipe, Resize, SampleProgram, Upright,
 };
 use crate::sys::cpu::CpuLevel;
 
@@ -79,7 +81,12 @@ fn step_by_step(
     let colors = steps.iter().position(|s| {
         !matches!(
             s,
-            Step::Crop(_) | Step::Resize { .. } | Step::Mirror | Step::UpsideDown | Step::Turn(_)
+            Step::Crop(_)
+                | Step::Resize { .. }
+                | Step::Pad { .. }
+                | Step::Mirror
+                | Step::UpsideDown
+                | Step::Turn(_)
         )
     });
     let (shapes, colors) = steps.split_at(colors.unwrap_or(steps.len()));
@@ -279,4 +286,38 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
         ("red from below", 3),
         ("nearly grey", 10),
     ]);
+}
+
+/// Workers add the border; nothing of such a picture is left to engines.
+#[test]
+fn a_centre_crop_of_a_smaller_picture_is_handed_over_with_its_border() {
+    let mut recipe = Recipe::new("border").then(Decode::default());
+    recipe.ops.push(CenterCrop::new((60, 50)).into());
+    recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let program = program.with_crops().unwrap();
+    for (width, height) in [(90, 80), (31, 80), (90, 40), (31, 40), (1, 1)] {
+        for kind in [0, 1, 6] {
+            let file = File::new(kind, width, height);
+            let (made, header) = by_crop(&program, &file.bytes, 0, None).unwrap();
+            let fits = file.upright.0 >= 60 && file.upright.1 >= 50;
+            assert!(fits || was_resized(&header), "{width} x {height}");
+            let wanted = step_by_step(&program, &file, 0, None, !fits, 1).unwrap();
+            let worst = apart(&made, &wanted, &program.emission, None);
+            assert!(worst <= TOLERANCE, "{worst} levels off, {header:?}");
+            if file.what == "png" {
+                continue;
+            }
+            let most = (1024, 1024);
+            let theirs = handed_file(&program, &file.bytes, 0, most, &Limits::default());
+            assert_eq!(theirs.unwrap().is_some(), fits, "{width} x {height}");
+        }
+    }
+    // What stands after the border would have to be done by workers, too.
+    let recipe = recipe.then(Resize::exact(20, 20));
+    let late = SampleProgram::compile(&recipe).unwrap().with_crops();
+    assert!(
+        late.unwrap_err()
+            .contains("after the border of center_crop")
+    );
 }

@@ -37,7 +37,7 @@ impl CropWriter {
     }
 
     /// Begins a row of the pixels that were wanted, and gives their place in it.
-    /// None when they have no room: they are to be resized first.
+    /// None when they have no room, or need a border: they are to be finished first.
     pub(crate) fn begin<'a>(
         &mut self,
         cut: &Cut,
@@ -45,6 +45,9 @@ impl CropWriter {
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
     ) -> Written<Option<&'a mut [u8]>> {
+        if border(cut, steps).is_some() {
+            return Ok(None);
+        }
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
         let begun = self.weights(cut, header, room, row);
@@ -65,6 +68,9 @@ impl CropWriter {
         row: &mut [u8],
         (file, picture, most): (&[u8], (u32, u32), (u32, u32)),
     ) -> Written<bool> {
+        if border(cut, steps).is_some() {
+            return Ok(false);
+        }
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
         let to = &mut row[room.pixels_at()..][..room.pixels];
@@ -169,6 +175,12 @@ impl CropWriter {
         self.rule
             .room(size.unwrap_or((shown.1 as u32, shown.0 as u32)))
     }
+}
+
+/// The border that a crop needs before it is as large as the row.
+pub(super) fn border(cut: &Cut, steps: &[OpStep]) -> Option<Step> {
+    let next = steps.get(cut.fold.steps)?.step;
+    matches!(next, Step::Pad { .. }).then_some(next)
 }
 
 fn turned(placement: Placement, step: &Step) -> Option<Placement> {

@@ -12,7 +12,7 @@
 //! - `affine`: where each pixel comes from, and `Image.rotate`; `perspective`: the same
 //!   with vanishing points; `between`: what is there, where that lies between pixels;
 //! - `mix`: AugMix's sum of pictures;
-//! - `opencv_blur`: not Pillow's: OpenCV's blurs, which PaddleClas takes.
+//! - `opencv_blur`, `opencv_resize`: not Pillow's: what of OpenCV PaddleClas takes.
 //!
 //! `tests/goldens/augment.tar` holds what Pillow makes of the same pictures.
 
@@ -23,6 +23,7 @@ pub(super) mod histogram;
 pub(super) mod hue;
 pub(super) mod mix;
 pub(super) mod opencv_blur;
+pub(super) mod opencv_resize;
 pub(super) mod perspective;
 pub(super) mod table;
 

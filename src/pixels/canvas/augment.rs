@@ -6,7 +6,9 @@
 
 use super::buffers::{Pair, Part, room};
 use super::steps::Canvas;
-use crate::pixels::augment::{affine, blend, histogram, hue, mix, opencv_blur, perspective, table};
+use crate::pixels::augment::{
+    affine, blend, histogram, hue, mix, opencv_blur, opencv_resize, perspective, table,
+};
 use crate::pixels::erase;
 use crate::pixels::shown::Shown;
 use crate::pixels::view::{Pixel, View, ViewMut};
@@ -67,6 +69,15 @@ impl Canvas {
             }
             Augment::MotionBlur { length, degrees } => {
                 self.blur(|picture, to| opencv_blur::motion(picture, length, degrees, to));
+            }
+            Augment::Resample { size, filter } => {
+                let (width, height) = (size.width as usize, size.height as usize);
+                let to = room(&mut self.bytes.there, width * height);
+                let picture = Shown::new(at.of(&self.bytes.here), at.placement);
+                opencv_resize::resize(&picture, (width, height), filter, to);
+                self.bytes.swap();
+                self.at.placement = Placement::default();
+                self.at.becomes(width, height);
             }
             Augment::Fill { rect, color } => {
                 let stored = (at.width as u32, at.height as u32);

@@ -12,6 +12,9 @@
 //!
 //! The epoch's last cycle may be broken off. Its order follows from the seed
 //! alone, so that every epoch has as many batches as any other.
+//!
+//! With `first_epochs` there are no cycles: each size is that of all batches of some epochs,
+//! and batches have the same rows in each.
 
 use std::fmt;
 
@@ -32,6 +35,10 @@ pub struct MultiScale {
     pub sizes: Vec<(u32, u32)>,
     /// Sizes are rounded down to multiples of this.
     pub divided_by: u32,
+    /// Of each size the epoch, from 0, that it is the first of, until the next size begins:
+    /// PaddleClas' `progress_size`. Empty: sizes take turns within each epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_epochs: Vec<u64>,
 }
 
 impl MultiScale {
@@ -40,6 +47,17 @@ impl MultiScale {
         Self {
             sizes: sizes.into(),
             divided_by: 32,
+            first_epochs: Vec::new(),
+        }
+    }
+
+    /// Sizes, each with the epoch that it is the first of.
+    pub fn by_epoch(stages: impl IntoIterator<Item = (u64, (u32, u32))>) -> Self {
+        let (first_epochs, sizes) = stages.into_iter().unzip();
+        Self {
+            sizes,
+            divided_by: 1,
+            first_epochs,
         }
     }
 }
@@ -49,8 +67,14 @@ impl fmt::Display for MultiScale {
         for (i, (height, width)) in self.sizes.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             write!(f, "{comma}{height}x{width}")?;
+            if let Some(epoch) = self.first_epochs.get(i) {
+                write!(f, " from epoch {epoch}")?;
+            }
         }
-        write!(f, " in multiples of {}", self.divided_by)
+        match self.first_epochs.is_empty() {
+            true => write!(f, " in multiples of {}", self.divided_by),
+            false => Ok(()),
+        }
     }
 }
 
@@ -65,6 +89,8 @@ pub(crate) struct Scale {
 #[derive(Debug, Clone)]
 pub(crate) struct Scales {
     scales: Vec<Scale>,
+    /// Of each the first epoch; empty: they take turns.
+    first_epochs: Vec<u64>,
     /// Rows of a whole cycle.
     cycle_rows: u64,
     rows_per_rank: u64,
@@ -85,6 +111,16 @@ impl Scales {
         let rounded = |(height, width): (u32, u32)| {
             (height / multiple * multiple, width / multiple * multiple)
         };
+        let stages = &of.first_epochs;
+        if !stages.is_empty()
+            && (stages.len() != of.sizes.len() || stages.first() != Some(&0) || !stages.is_sorted())
+        {
+            return Err(Error::config(format!(
+                "multi_scale has {} sizes and the first epochs {stages:?}: use one for each size, \
+                 from 0 on, in ascending order",
+                of.sizes.len()
+            )));
+        }
         let area = |(height, width): (u32, u32)| u128::from(height) * u128::from(width);
         let pixels = area(rounded(first)) * u128::from(batch);
         let scale = |&(height, width): &(u32, u32)| {
@@ -95,7 +131,10 @@ impl Scales {
                      multiples of {multiple}: use at least {multiple}x{multiple}"
                 )));
             }
-            let rows = (pixels / area(size)).max(1);
+            let rows = match stages.is_empty() {
+                true => (pixels / area(size)).max(1),
+                false => batch.into(),
+            };
             let rows = u32::try_from(rows).map_err(|_| {
                 Error::config(format!(
                     "a batch of size {height}x{width} would have {rows} rows: lower `batch`"
@@ -104,11 +143,30 @@ impl Scales {
             Ok(Scale { size, rows })
         };
         let scales = of.sizes.iter().map(scale).collect::<Result<Vec<_>>>()?;
+        let cycle_rows = match stages.is_empty() {
+            true => scales.iter().map(|s| u64::from(s.rows)).sum(),
+            false => batch.into(),
+        };
         Ok(Self {
-            cycle_rows: scales.iter().map(|s| u64::from(s.rows)).sum(),
+            cycle_rows,
             scales,
+            first_epochs: stages.clone(),
             rows_per_rank,
         })
+    }
+
+    /// Batches of a cycle.
+    fn turns(&self) -> u64 {
+        match self.first_epochs.is_empty() {
+            true => self.scales.len() as u64,
+            false => 1,
+        }
+    }
+
+    /// The number of the scale that all batches of an epoch have, if they have one.
+    fn stage(&self, epoch: u64) -> Option<usize> {
+        let begun = self.first_epochs.iter().filter(|first| **first <= epoch);
+        begun.count().checked_sub(1)
     }
 
     /// Every size with its rows.
@@ -118,18 +176,22 @@ impl Scales {
 
     /// The scales of a cycle in their order.
     fn cycle(&self, key: OrderKey, cycle: u64) -> impl Iterator<Item = Scale> {
+        let stage = self.stage(key.epoch);
         let broken = cycle >= self.rows_per_rank / self.cycle_rows;
         let key = OrderKey {
             epoch: if broken { u64::MAX } else { key.epoch },
             ..key
         };
         let order = key.permutation(self.scales.len() as u64, Part::Sizes, cycle);
-        (0..self.scales.len()).map(move |turn| self.scales[order.at(turn as u64) as usize])
+        (0..self.turns()).map(move |turn| {
+            let at = stage.unwrap_or_else(|| order.at(turn) as usize);
+            self.scales[at]
+        })
     }
 
     /// Rows before a batch.
     pub(crate) fn before(&self, key: OrderKey, batch: u64) -> u64 {
-        let count = self.scales.len() as u64;
+        let count = self.turns();
         let (cycle, turn) = (batch / count, batch % count);
         let of_cycle = self.cycle(key, cycle).take(turn as usize);
         let of_cycle: u64 = of_cycle.map(|scale| u64::from(scale.rows)).sum();
@@ -140,7 +202,7 @@ impl Scales {
     /// The last batch with at most so many rows in front of it, and its scale.
     pub(crate) fn at(&self, key: OrderKey, rows: u64) -> (u64, Scale) {
         let (cycle, mut left) = (rows / self.cycle_rows, rows % self.cycle_rows);
-        let first = cycle * self.scales.len() as u64;
+        let first = cycle * self.turns();
         let mut found = (first, self.scales[0]);
         for (turn, scale) in (0..).zip(self.cycle(key, cycle)) {
             found = (first + turn, scale);
@@ -156,7 +218,7 @@ impl Scales {
     pub(crate) fn batches(&self, seed: u64, tail: Tail) -> u64 {
         let cycles = self.rows_per_rank / self.cycle_rows;
         let mut left = self.rows_per_rank % self.cycle_rows;
-        let mut batches = cycles * self.scales.len() as u64;
+        let mut batches = cycles * self.turns();
         let key = OrderKey { seed, epoch: 0 };
         for scale in self.cycle(key, cycles) {
             let rows = u64::from(scale.rows);

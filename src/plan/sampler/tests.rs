@@ -66,7 +66,10 @@ fn any_sampler() -> impl Strategy<Value = Sampler> {
 
 fn scales() -> impl Strategy<Value = MultiScale> {
     let sizes = prop::collection::vec((8u32..70, 8u32..70), 1..6);
-    (sizes, 1u32..9).prop_map(|(sizes, divided_by)| MultiScale { sizes, divided_by })
+    (sizes, 1u32..9).prop_map(|(sizes, divided_by)| MultiScale {
+        divided_by,
+        ..MultiScale::new(sizes)
+    })
 }
 
 fn options() -> impl Strategy<Value = PlanOptions> {
@@ -316,6 +319,65 @@ proptest! {
     }
 }
 
+/// PaddleClas' EfficientNetV2_S: 350 epochs, of which each quarter has a size.
+#[test]
+fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
+    let sizes = [(171, 171), (214, 214), (257, 257), (300, 300)];
+    let firsts = [0, 87, 175, 262];
+    let plain = PlanOptions {
+        batch: 8,
+        ..PlanOptions::default()
+    };
+    let staged = PlanOptions {
+        multi_scale: Some(MultiScale::by_epoch(firsts.into_iter().zip(sizes))),
+        ..plain.clone()
+    };
+    let (plain, staged) = (
+        Plan::new(1001, plain).unwrap(),
+        Plan::new(1001, staged).unwrap(),
+    );
+    assert_eq!(staged.batches(), plain.batches());
+    for (epoch, size) in [
+        (0, sizes[0]),
+        (86, sizes[0]),
+        (87, sizes[1]),
+        (174, sizes[1]),
+        (175, sizes[2]),
+        (262, sizes[3]),
+        (349, sizes[3]),
+        (u64::MAX, sizes[3]),
+    ] {
+        for batch in 0..plain.batches() {
+            assert_eq!(staged.size(epoch, batch), Some(size), "{epoch}");
+            assert_eq!(staged.rows(epoch, batch), plain.rows(epoch, batch));
+            for row in 0..staged.rows(epoch, batch) {
+                let id = |plan: &Plan| plan.attempt(epoch, batch, row, 0).id;
+                assert_eq!(id(&staged), id(&plain));
+            }
+        }
+    }
+    // The ring has room for the largest.
+    let rows: Vec<_> = staged.scales().collect();
+    assert_eq!(rows, sizes.map(|size| (size, 8)));
+    let text = staged.options().multi_scale.as_ref().unwrap().to_string();
+    assert_eq!(
+        text,
+        "171x171 from epoch 0,214x214 from epoch 87,257x257 from epoch 175,300x300 from epoch 262"
+    );
+    for firsts in [vec![1, 2, 3, 4], vec![0, 3, 2, 4], vec![0, 1]] {
+        let multi_scale = Some(MultiScale {
+            first_epochs: firsts,
+            ..MultiScale::new(sizes)
+        });
+        let options = PlanOptions {
+            multi_scale,
+            ..PlanOptions::default()
+        };
+        let e = Plan::new(1001, options).unwrap_err().to_string();
+        assert!(e.contains("first epochs"), "{e}");
+    }
+}
+
 #[test]
 fn sizes_come_in_another_order_in_each_epoch_and_cycle() {
     let sizes = [(224, 224), (192, 192), (160, 200), (256, 256)];
@@ -483,8 +545,8 @@ fn bad_numbers_are_named() {
         ),
     ] {
         let multi_scale = Some(MultiScale {
-            sizes: sizes.to_vec(),
             divided_by,
+            ..MultiScale::new(sizes.to_vec())
         });
         let options = PlanOptions {
             batch,

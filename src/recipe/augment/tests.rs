@@ -101,6 +101,7 @@ fn name(step: &Augment) -> &'static str {
         Augment::Rotate { .. } => "rotate",
         Augment::Fill { .. } => "fill",
         Augment::GaussianBlur { .. } | Augment::MotionBlur { .. } => "blur",
+        Augment::Resample { .. } => "resample",
         Augment::Keep => "keep",
         Augment::Add { .. } => "add",
         Augment::Blend { .. } => "blend",

@@ -6,23 +6,23 @@ use crate::error::SampleFault;
 use crate::recipe::described::described;
 use crate::recipe::geometry::Rect;
 use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
+use crate::recipe::operation::{OnDevice, Operation, Rights};
 use crate::recipe::random::Numbers;
 use crate::recipe::ranges::sides;
-use crate::recipe::reach::Sides;
+use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::sizes::fits;
 use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Sink};
+use crate::recipe::steps::{Largest, Over, Presence, Sink};
 use crate::recipe::unit::Part;
-use crate::recipe::values::{Rounding, Size};
+use crate::recipe::values::{Padding, PaddingMode, PerChannel, Rounding, Size};
 
 described! {
     example: "center_crop: {size: 224}";
 
-    /// The middle of a picture: `size` pixels, of which a picture that is smaller is a
-    /// failed sample (where torchvision pads it with 0): put a resize or a `pad` in
-    /// front. Or, with `ratio` instead, a square with that part of the shorter side, to
-    /// be resized behind it: 0.875 for 224 of 256, as PaddleClas' `CropImageAtRatio`.
+    /// The middle of a picture: `size` pixels. A smaller picture gets a border of 0, as
+    /// in torchvision. Or, with `ratio` instead, a square with that part of the shorter
+    /// side, to be resized after it: 0.875 for 224 of 256, as PaddleClas'
+    /// `CropImageAtRatio`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct CenterCrop {
@@ -35,6 +35,11 @@ described! {
         /// Of half of an odd margin: `nearest` as torchvision, `down` as PaddleClas.
         #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
         pub rounding: Rounding,
+        /// Pads a picture that is smaller than `size` with 0, all around by half of what is
+        /// missing; the odd pixel is at the right or at the bottom. False: such a picture is
+        /// a failed sample.
+        #[serde(default = "yes", skip_serializing_if = "is_true")]
+        pub pad_if_needed: bool,
     }
 }
 
@@ -44,6 +49,7 @@ impl CenterCrop {
             size: Some(size.into()),
             ratio: None,
             rounding: Rounding::Nearest,
+            pad_if_needed: true,
         }
     }
 
@@ -53,6 +59,7 @@ impl CenterCrop {
             size: None,
             ratio: Some(ratio),
             rounding: Rounding::Nearest,
+            pad_if_needed: true,
         }
     }
 }
@@ -73,19 +80,36 @@ impl CenterCrop {
         }
     }
 
-    /// The part, of a picture that is large enough.
+    /// The part that stays: along a side that is too short all of it.
     pub(crate) fn part(&self, (height, width): Sides) -> Rect {
         let (h, w) = self.output((height, width));
         let middle = |all: u32, some: u32| match self.rounding {
-            Rounding::Nearest => (f64::from(all - some) / 2.0).round_ties_even() as u32,
-            Rounding::Down => (all - some) / 2,
+            Rounding::Nearest => {
+                (f64::from(all.saturating_sub(some)) / 2.0).round_ties_even() as u32
+            }
+            Rounding::Down => all.saturating_sub(some) / 2,
         };
         Rect {
             top: middle(height, h),
             left: middle(width, w),
-            width: w,
-            height: h,
+            width: w.min(width),
+            height: h.min(height),
         }
+    }
+
+    /// What is added around the part that stays; none where it is large enough.
+    fn padding(&self, part: Rect, (h, w): Sides) -> Option<Padding> {
+        let (y, x) = (h.checked_sub(part.height)?, w.checked_sub(part.width)?);
+        ((y, x) != (0, 0)).then_some(Padding {
+            left: x / 2,
+            right: x - x / 2,
+            top: y / 2,
+            bottom: y - y / 2,
+        })
+    }
+
+    fn pads(&self) -> bool {
+        self.size.is_some() && self.pad_if_needed
     }
 }
 
@@ -94,7 +118,9 @@ impl Operation for CenterCrop {
         match (self.size, self.ratio) {
             (Some(size), None) => {
                 sides(size)?;
-                known.holds(size, "put a resize or a pad before it")?;
+                if !self.pad_if_needed {
+                    known.holds(size, "put a resize before it, or write pad_if_needed: true")?;
+                }
                 known.has_size(size);
                 Ok(())
             }
@@ -113,36 +139,109 @@ impl Operation for CenterCrop {
     }
 
     fn parts(&self) -> &'static [Part] {
-        &[Part::Crop]
+        match self.pads() {
+            true => &[Part::Crop, Part::Pad],
+            false => &[Part::Crop],
+        }
     }
 
+    /// What surely fits is a crop alone, which decoding and devices do.
+    fn settled(&self, known: &Known) -> Option<Self> {
+        let fits = self.size.is_some_and(|size| known.surely_holds(size));
+        (self.pads() && fits).then_some(Self {
+            pad_if_needed: false,
+            ..*self
+        })
+    }
+
+    /// Crops before it pads: along each side one of both is nothing, so the order changes
+    /// no pixel, and the border is never larger than what is made.
     fn draw(
         &self,
-        _known: &Known,
+        known: &Known,
         size: Sides,
         _random: &mut Numbers<'_>,
         steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
         let to = self.output(size);
-        fits(to.into(), size, "center_crop", "or a pad")?;
-        steps.push(Step::Crop(self.part(size)));
+        if !self.pad_if_needed {
+            fits(to.into(), size, "center_crop", "or pad_if_needed: true")?;
+        }
+        let part = self.part(size);
+        steps.push(Step::Crop(part));
+        if let Some(padding) = self.padding(part, to) {
+            steps.push(pad(known, padding));
+        }
         Ok(to)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         let to = self.output(size);
-        if to.0 > size.0 || to.1 > size.1 {
+        if !self.pads() && (to.0 > size.0 || to.1 > size.1) {
             return size;
         }
         let reach = most.reach();
-        let behind = (!reach.is_certain()).then(|| reach.map(|sides| self.output(sides)));
+        let left = |sides: Sides| {
+            let part = self.part(sides);
+            (part.height, part.width)
+        };
         let over = Over {
-            behind,
+            behind: (!reach.is_certain()).then(|| reach.map(left)),
             ..Over::default()
         };
-        most.add(Step::Crop(self.part(size)), over);
+        let part = self.part(size);
+        most.add(Step::Crop(part), over);
+        let some_are_padded = left(reach.low) != self.output(reach.low);
+        if self.pads() && some_are_padded {
+            let padding = self.padding(part, to).unwrap_or_default();
+            let over = Over {
+                presence: match reach.is_certain() {
+                    true => Presence::Always,
+                    false => Presence::Maybe,
+                },
+                behind: Some(Reach::exactly(to)),
+                ..Over::default()
+            };
+            most.add(pad(known, padding), over);
+        }
         to
     }
+
+    fn part_name(&self, part: Part) -> Option<&'static str> {
+        (part == Part::Pad).then_some("its padding")
+    }
+
+    fn on_device(&self) -> OnDevice {
+        OnDevice {
+            border: true,
+            ..OnDevice::default()
+        }
+    }
+
+    fn rights(&self) -> Rights {
+        Rights {
+            border: self
+                .pads()
+                .then_some((PaddingMode::Constant, PerChannel::default())),
+            ..Rights::default()
+        }
+    }
+}
+
+fn pad(known: &Known, padding: Padding) -> Step {
+    Step::Pad {
+        padding,
+        mode: PaddingMode::Constant,
+        fill: known.in_memory([0.0; 3]),
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(pads: &bool) -> bool {
+    *pads
 }
 
 fn nearest() -> Rounding {

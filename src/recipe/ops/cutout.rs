@@ -6,12 +6,12 @@ use crate::error::SampleFault;
 use crate::recipe::augment::kind::{happens, levels};
 use crate::recipe::described::described;
 use crate::recipe::geometry::{Rect, Uniform};
-use crate::recipe::known::Known;
+use crate::recipe::known::{Known, Values};
 use crate::recipe::operation::Operation;
 use crate::recipe::random::Numbers;
 use crate::recipe::ranges::{MAX_SIDE, count, number, whole_levels};
 use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
+use crate::recipe::step::{Augment, Erased, Step};
 use crate::recipe::steps::{Largest, Sink};
 use crate::recipe::unit::Part;
 use crate::recipe::values::PerChannel;
@@ -21,8 +21,8 @@ described! {
 
     /// With probability `p`, `holes` squares of `length` pixels at random places become
     /// `value`; their centres lie in the picture, their corners may not (DeVries and
-    /// Taylor 2017). The centre of an even length is the pixel behind the middle. 1 to
-    /// 64 holes.
+    /// Taylor 2017). The centre of an even length is the pixel after the middle. 1 to
+    /// 64 holes. After `normalize` the values are those numbers themselves.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Cutout {
@@ -32,7 +32,8 @@ described! {
         pub holes: u32,
         /// The side of a square, pixels.
         pub length: u32,
-        /// Levels; none: a colour that is drawn for each hole, in a file `random`.
+        /// Levels; none: a colour of whole numbers from 0 to 255 that is drawn for each hole,
+        /// in a file `random`.
         #[serde(with = "drawn")]
         pub value: Option<PerChannel>,
     }
@@ -52,12 +53,15 @@ impl Default for Cutout {
 
 impl Operation for Cutout {
     fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
         number("p", self.p, 0.0, 1.0)?;
         count("holes", self.holes, MOST_HOLES)?;
         count("length", self.length, MAX_SIDE)?;
-        self.value
-            .map_or(Ok(()), |value| whole_levels("value", value))
+        let value = self.value.unwrap_or_default();
+        if known.values == Values::Normalized {
+            return known.color("value", value.0);
+        }
+        known.is_rgb8()?;
+        whole_levels("value", value)
     }
 
     fn parts(&self) -> &'static [Part] {
@@ -66,24 +70,21 @@ impl Operation for Cutout {
 
     fn draw(
         &self,
-        _known: &Known,
+        known: &Known,
         size: Sides,
         random: &mut Numbers<'_>,
         steps: &mut dyn Sink,
     ) -> Result<Sides, SampleFault> {
-        draw(self, size, random, &mut |step| {
-            steps.push(Step::Augment(step))
+        draw(self, size, random, &mut |rect, color| {
+            steps.push(hole(known, rect, color))
         });
         Ok(size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         if self.p > 0.0 {
-            let fill = Augment::Fill {
-                rect: Rect::whole(size),
-                color: [0; 3],
-            };
-            most.optionally(|most| most.push(Step::Augment(fill)));
+            let step = hole(known, Rect::whole(size), PerChannel::default());
+            most.optionally(|most| most.push(step));
         }
         size
     }
@@ -97,7 +98,7 @@ fn draw(
     o: &Cutout,
     (height, width): (u32, u32),
     random: &mut impl Uniform,
-    push: &mut impl FnMut(Augment),
+    push: &mut impl FnMut(Rect, PerChannel),
 ) {
     if !happens(o.p, random) {
         return;
@@ -109,16 +110,29 @@ fn draw(
             height,
         );
         let (left, right) = side(random.next_up_to(width.saturating_sub(1)), o.length, width);
-        let drawn = [(); 3].map(|()| random.next_up_to(255) as u8);
-        push(Augment::Fill {
-            rect: Rect {
-                left,
-                top,
-                width: right - left,
-                height: bottom - top,
-            },
-            color: o.value.map_or(drawn, levels),
-        });
+        let drawn = [(); 3].map(|()| random.next_up_to(255) as f32);
+        let rect = Rect {
+            left,
+            top,
+            width: right - left,
+            height: bottom - top,
+        };
+        push(rect, o.value.unwrap_or(PerChannel(drawn)));
+    }
+}
+
+/// One square: in bytes, or in what `normalize` left.
+fn hole(known: &Known, rect: Rect, color: PerChannel) -> Step {
+    match known.values {
+        Values::Normalized => Step::Erase {
+            rect,
+            with: Erased::Value(known.in_memory(color.0)),
+            grey: known.is_grey(),
+        },
+        Values::Levels | Values::Color(_) => Step::Augment(Augment::Fill {
+            rect,
+            color: levels(color),
+        }),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::recipe::ranges::{MAX_SIDE, number};
 use crate::recipe::reach::Sides;
 use crate::recipe::step::{Erased, Step};
 use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::tensor::MemoryLayout;
 use crate::recipe::unit::Part;
 
 described! {
@@ -20,7 +21,9 @@ described! {
     /// Draws one of `grids`, and each cell of that many pixels becomes zero with
     /// probability `p` (Singh and Lee 2017): level 0, or behind `normalize` the value 0.
     /// As PaddleClas' `HideAndSeek`, which counts cells of a picture's width down its
-    /// height, so of pictures that are not square some are never hidden.
+    /// height, so of pictures that are not square some are never hidden. With `layout:
+    /// nhwc` it takes an array of height x width x 3 for one of 3 x height x width, as
+    /// PaddleClas does there: the first 3 columns are hidden, or nothing is.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct HideAndSeek {
@@ -29,6 +32,9 @@ described! {
         pub grids: Vec<u32>,
         /// The probability of each cell, 0 to 1.
         pub p: f64,
+        /// How the array lies that PaddleClas has there.
+        #[serde(skip_serializing_if = "is_nchw")]
+        pub layout: MemoryLayout,
     }
 }
 
@@ -37,11 +43,14 @@ impl Default for HideAndSeek {
         Self {
             grids: vec![0, 16, 32, 44, 56],
             p: 0.5,
+            layout: MemoryLayout::Nchw,
         }
     }
 }
 
 const MOST_GRIDS: usize = 16;
+/// What it takes for a width, where pictures are height x width x channels.
+const CHANNELS: u32 = 3;
 /// Smaller cells would be steps by the ten thousand.
 const LEAST_CELL: u32 = 8;
 /// Cells of one picture: each that is hidden is a step, which takes about 100 bytes.
@@ -83,6 +92,21 @@ impl Operation for HideAndSeek {
         if cell == 0 {
             return Ok((height, width));
         }
+        let erase = |rect| Step::Erase {
+            rect,
+            with: Erased::Value([0.0; 3]),
+            grey: known.is_grey(),
+        };
+        if self.layout == MemoryLayout::Nhwc {
+            // `img[:, 0:3, 0:cell]`: columns, and all three channels. Other cells lie outside.
+            if random.next_f64() < self.p || self.p >= 1.0 {
+                steps.push(erase(Rect {
+                    width: width.min(CHANNELS),
+                    ..Rect::whole((height, width))
+                }));
+            }
+            return Ok((height, width));
+        }
         let cells = u64::from(height.div_ceil(cell)) * u64::from(width.div_ceil(cell));
         if cells > MOST_CELLS {
             return Err(SampleFault::new(
@@ -102,16 +126,12 @@ impl Operation for HideAndSeek {
                 if !hides || bottom <= top || right <= left {
                     continue;
                 }
-                steps.push(Step::Erase {
-                    rect: Rect {
-                        left,
-                        top,
-                        width: right - left,
-                        height: bottom - top,
-                    },
-                    with: Erased::Value([0.0; 3]),
-                    grey: known.is_grey(),
-                });
+                steps.push(erase(Rect {
+                    left,
+                    top,
+                    width: right - left,
+                    height: bottom - top,
+                }));
             }
         }
         Ok((height, width))
@@ -130,4 +150,8 @@ impl Operation for HideAndSeek {
     fn draws(&self) -> bool {
         true
     }
+}
+
+fn is_nchw(layout: &MemoryLayout) -> bool {
+    *layout == MemoryLayout::Nchw
 }

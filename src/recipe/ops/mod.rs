@@ -17,7 +17,7 @@
 //!   [`pca_lighting`], [`gaussian_blur`], [`random_erasing`], [`crop_with_padding`],
 //!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
-//!   [`random_blur`];
+//!   [`random_blur`], [`random_interpolation`];
 //! - what holds operations: [`random_apply`], [`random_choice`], [`random_order`];
 //! - policies, whose tables and arithmetic are in `recipe/augment`: [`auto_augment`],
 //!   [`rand_augment`], [`trivial_augment`], [`aug_mix`], [`timm_augment`], [`cutout`].
@@ -53,6 +53,7 @@ pub(crate) mod random_equalize;
 pub(crate) mod random_erasing;
 pub(crate) mod random_grayscale;
 pub(crate) mod random_horizontal_flip;
+pub(crate) mod random_interpolation;
 pub(crate) mod random_invert;
 pub(crate) mod random_order;
 pub(crate) mod random_perspective;

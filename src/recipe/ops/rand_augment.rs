@@ -21,7 +21,7 @@ use crate::recipe::reach::Sides;
 use crate::recipe::step::{Augment, Step};
 use crate::recipe::steps::{Largest, Sink};
 use crate::recipe::unit::Part;
-use crate::recipe::values::{Interpolation, PerChannel};
+use crate::recipe::values::{Interpolation, PerChannel, Size};
 
 described! {
     example: "rand_augment: {num_ops: 2, magnitude: 9}";
@@ -42,6 +42,13 @@ described! {
         pub interpolation: Interpolation,
         /// The colour where there is no picture, levels 0 to 255.
         pub fill: PerChannel,
+        /// Where batches set the size of rows: sizes of rows that have a strength of their
+        /// own.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub sizes: Vec<Size>,
+        /// The strength of each of `sizes`: PaddleClas' `progress_magnitude`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub magnitudes: Vec<f64>,
     }
 }
 
@@ -73,6 +80,8 @@ impl Default for RandAugment {
             table: RandTable::Torchvision,
             interpolation: Interpolation::Nearest,
             fill: PerChannel::default(),
+            sizes: Vec::new(),
+            magnitudes: Vec::new(),
         }
     }
 }
@@ -82,26 +91,19 @@ impl Operation for RandAugment {
         known.is_rgb8()?;
         pillow_filter(self.interpolation)?;
         whole_levels("fill", self.fill)?;
-        let m = self.magnitude;
-        match self.table {
-            RandTable::Torchvision if m.fract() != 0.0 || !(0.0..=30.0).contains(&m) => {
-                return Err(format!(
-                    "magnitude is {m}: use a whole number from 0 to 30 with table torchvision"
-                ));
-            }
-            // Above it PaddleClas' posterize keeps more than 8 bits, and fails.
-            RandTable::Paddle | RandTable::Paddle2 if !(0.0..=22.0).contains(&m) => {
-                return Err(format!(
-                    "magnitude is {m}: use 0 to 22 with tables paddle and paddle2"
-                ));
-            }
-            RandTable::Paddle3 if !(0.0..=30.0).contains(&m) => {
-                return Err(format!("magnitude is {m}: use 0 to 30 with table paddle3"));
-            }
-            // Which has no use for it, nor for a number of operations.
-            RandTable::Paddle4 => return Ok(()),
-            _ => {}
+        if self.sizes.len() != self.magnitudes.len() || self.sizes.len() > MOST_SIZES {
+            return Err(format!(
+                "sizes has {} values and magnitudes {}: use as many of both, {MOST_SIZES} at most",
+                self.sizes.len(),
+                self.magnitudes.len()
+            ));
         }
+        // Which has no use for a strength, nor for a number of operations.
+        if self.table == RandTable::Paddle4 {
+            return Ok(());
+        }
+        let all = std::iter::once(&self.magnitude).chain(&self.magnitudes);
+        all.copied().try_for_each(|m| strength(self.table, m))?;
         count("num_ops", self.num_ops, MOST_OPS)
     }
 
@@ -129,6 +131,33 @@ impl Operation for RandAugment {
 
     fn draws(&self) -> bool {
         true
+    }
+
+    fn with_size(&self, (height, width): Sides) -> Option<Self> {
+        let mut strengths = self.sizes.iter().zip(&self.magnitudes);
+        let own = strengths.find(|(size, _)| (size.height, size.width) == (height, width));
+        (!self.sizes.is_empty()).then(|| Self {
+            magnitude: own.map_or(self.magnitude, |(_, magnitude)| *magnitude),
+            sizes: Vec::new(),
+            magnitudes: Vec::new(),
+            ..*self
+        })
+    }
+}
+
+fn strength(table: RandTable, m: f64) -> Result<(), String> {
+    match table {
+        RandTable::Torchvision if m.fract() != 0.0 || !(0.0..=30.0).contains(&m) => Err(format!(
+            "magnitude is {m}: use a whole number from 0 to 30 with table torchvision"
+        )),
+        // Above it PaddleClas' posterize keeps more than 8 bits, and fails.
+        RandTable::Paddle | RandTable::Paddle2 if !(0.0..=22.0).contains(&m) => Err(format!(
+            "magnitude is {m}: use 0 to 22 with tables paddle and paddle2"
+        )),
+        RandTable::Paddle3 if !(0.0..=30.0).contains(&m) => {
+            Err(format!("magnitude is {m}: use 0 to 30 with table paddle3"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -270,5 +299,7 @@ fn with_cutout(
     }
 }
 
+/// Most sizes with a strength of their own.
+const MOST_SIZES: usize = 64;
 /// Most operations.
 const MOST_OPS: u32 = 16;

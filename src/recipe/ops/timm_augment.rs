@@ -22,7 +22,8 @@ described! {
     example: "timm_augment: {config: rand-m9-mstd0.5-inc1}";
 
     /// A policy as timm writes it: `rand-m9-mstd0.5-inc1`. Served are `rand` with the
-    /// parts m (0 to 10), n (1 to 16), mstd, inc1 and w0, in any order.
+    /// parts m, n (1 to 16), mstd, inc1 and w0, in any order. A strength is drawn about m,
+    /// and held between 0 and 10 after that, so m15 is nearly always 10.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TimmAugment {
@@ -114,7 +115,7 @@ impl Operation for TimmAugment {
 /// What a text says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Policy {
-    /// 0 to 10, and the deviation of a sample's about it.
+    /// The mean of a sample's, which is held between 0 and 10, and the deviation.
     pub(crate) magnitude: f64,
     pub(crate) deviation: f64,
     /// Operations.
@@ -190,11 +191,13 @@ impl Policy {
             let whole = value.parse::<u32>().ok();
             let which = match key {
                 "m" => match whole {
-                    Some(m @ 0..=10) => {
+                    Some(m) => {
                         policy.magnitude = f64::from(m);
                         0
                     }
-                    _ => return fault(format!("'{part}' is out of range: use m0 to m10")),
+                    None => {
+                        return fault(format!("'{part}' has no whole number: use one, as in m9"));
+                    }
                 },
                 "n" => match whole {
                     Some(n @ 1..=MOST_LAYERS) => {
@@ -224,15 +227,25 @@ impl Policy {
                         policy.increasing = true;
                         3
                     }
-                    // timm takes any number for yes, 0 too.
-                    _ => return fault(format!("'{part}' is unknown: use inc1, or remove it")),
+                    Some(_) => {
+                        return fault(format!(
+                            "'{part}' is unclear, and timm reads any number as 1: write inc1"
+                        ));
+                    }
+                    None => {
+                        return fault(format!(
+                            "'{part}' has no number, and timm skips it then: use inc1, or remove it"
+                        ));
+                    }
                 },
                 "w" => match whole {
                     Some(0) => {
                         policy.weighted = true;
                         4
                     }
-                    _ => return fault(format!("'{part}' is unknown: use w0, or remove it")),
+                    _ => {
+                        return fault(format!("'{part}' is unknown: timm has one table, w0"));
+                    }
                 },
                 _ => return fault(format!("'{part}' is unknown: use {SERVED}")),
             };

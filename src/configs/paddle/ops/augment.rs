@@ -2,6 +2,7 @@
 
 use super::held::Held;
 use super::pipe::Pipe;
+use super::stages;
 use crate::configs::paddle::params::channels;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::{
@@ -71,6 +72,7 @@ fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: &Layers) -> Read<Ran
         table: of.table,
         interpolation: of.interpolation,
         fill: channels(params.colour("fillcolor")?.unwrap_or([of.fill; 3])),
+        ..RandAugment::default()
     })
 }
 
@@ -99,13 +101,7 @@ pub(crate) fn rand(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 
 /// EfficientNetV2's.
 pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    if params.node("progress_magnitude").is_some() {
-        return Err(params.wrong(
-            "progress_magnitude",
-            "progress_magnitude changes the strength over epochs, and a recipe has one: write \
-             the magnitude of the current stage, and remove it",
-        ));
-    }
+    let magnitudes = stages::progress_magnitude(params, pipe)?;
     let op = layers(
         params,
         pipe,
@@ -116,7 +112,11 @@ pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
             fill: 128.0,
         },
     )?;
-    pipe.push(op);
+    pipe.push(RandAugment {
+        sizes: magnitudes.iter().map(|(size, _)| *size).collect(),
+        magnitudes: magnitudes.iter().map(|(_, magnitude)| *magnitude).collect(),
+        ..op
+    });
     Ok(())
 }
 

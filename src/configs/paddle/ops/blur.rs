@@ -1,10 +1,10 @@
-//! BlurImage, whose draw may be the label.
+//! BlurImage, whose draw may be the label, and what makes pictures coarse.
 
 use super::held::Held;
 use super::labels::BLUR_KEY;
 use super::pipe::Pipe;
 use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::RandomBlur;
+use crate::recipe::{RandomBlur, RandomInterpolation};
 
 pub(crate) fn blur_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_rgb(params)?;
@@ -19,5 +19,21 @@ pub(crate) fn blur_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<(
     };
     pipe.push(op);
     pipe.held = Held::Array;
+    Ok(())
+}
+
+/// It leaves a Pillow picture or an array what it was.
+pub(crate) fn random_interpolation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.needs_bytes(params)?;
+    if !params.given(&["prob"]) {
+        return Err(params.wrong("prob", "'prob' is missing, and it has no default: write it"));
+    }
+    let p = params.chance("prob", 0.0)?;
+    if p == 0.0 {
+        pipe.note(params, "prob is 0, so it is left out");
+        return Ok(());
+    }
+    pipe.push(RandomInterpolation { p });
     Ok(())
 }

@@ -6,7 +6,8 @@ use super::pipe::{Pipe, Values};
 use crate::configs::paddle::params::channels;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::{
-    Aspect, CropWithPadding, Cutout, Erasing, HideAndSeek, PerChannel, RandomErasing, Span,
+    Aspect, CropWithPadding, Cutout, Erasing, HideAndSeek, MemoryLayout, PerChannel, RandomErasing,
+    Span,
 };
 
 pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
@@ -88,20 +89,16 @@ pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
     Ok(())
 }
 
+/// On levels, or on what NormalizeImage left: it fills with the same numbers.
 pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
+    if pipe.chw || pipe.values == Values::Parts {
+        pipe.needs_levels(params)?;
+    }
     pipe.needs_array(params)?;
     pipe.needs_bytes(params)?;
     let holes = params.whole_or("n_holes", 1)?;
     let length = params.whole_or("length", 112)?;
-    // Python's `(0, 0, 0)` where it is not written, which PaddleClas cannot fill with.
-    if !params.given(&["fill_value"]) {
-        return Err(params.wrong(
-            "fill_value",
-            "fill_value is missing: use fill_value: none (a random colour), the only one that \
-             works in PaddleClas",
-        ));
-    }
+    let is_given = params.given(&["fill_value"]);
     match params.text("fill_value")? {
         None | Some("none") => {}
         Some(other) => {
@@ -114,14 +111,28 @@ pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
             ));
         }
     }
-    // `cv2.rectangle` fills from half a length before the centre to half behind it,
-    // both ends included.
-    let length = 2 * (length / 2) + 1;
+    let (length, value) = match is_given {
+        // `cv2.rectangle` fills from half a length before the centre to half after it, both
+        // ends included.
+        true => (2 * (length / 2) + 1, None),
+        false => {
+            pipe.note(
+                params,
+                "fill_value is missing, and PaddleClas fails without it. Filled with 0, as it \
+                 did until September 2023",
+            );
+            (2 * (length / 2), Some(PerChannel::default()))
+        }
+    };
+    if length == 0 {
+        pipe.note(params, "length is less than 2, so it is left out");
+        return Ok(());
+    }
     pipe.push(Cutout {
         p: 1.0,
         holes,
         length,
-        value: None,
+        value,
     });
     Ok(())
 }
@@ -148,16 +159,12 @@ pub(crate) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
         pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
-    if pipe.needs_array(params).is_err() && op.p < 1.0 {
-        return Err(params.wrong(
-            "prob",
-            "gives an array when it happens and a Pillow picture when not: write prob: 1, or \
-             to_np: True in DecodeImage",
-        ));
-    }
-    if pipe.held != Held::Floats {
-        pipe.held = Held::Array;
-    }
+    pipe.held = match pipe.held {
+        Held::Floats => Held::Floats,
+        // It gives an array where it happens, and leaves a picture alone where not.
+        Held::Picture | Held::Either if op.p < 1.0 => Held::Either,
+        _ => Held::Array,
+    };
     pipe.push(op);
     Ok(())
 }
@@ -174,16 +181,29 @@ pub(crate) fn grid_mask(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
     Ok(())
 }
 
-/// Zeros in cells of a grid. It takes an array for 3 x height x width.
+/// Zeros in cells of a grid. It takes an array for 3 x height x width, whatever it is.
 pub(crate) fn hide_and_seek(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_array(params)?;
-    if !pipe.chw || pipe.tensor {
+    if pipe.tensor {
         return Err(params.wrong(
             "",
-            "needs an array of 3 x height x width: put ToCHWImage before it, and write order: \
-             chw in a NormalizeImage after that",
+            "needs an array, and ToTensor gives a tensor: use NormalizeImage instead of ToTensor",
         ));
     }
-    pipe.push(HideAndSeek::default());
+    let layout = match pipe.chw {
+        true => MemoryLayout::Nchw,
+        false => MemoryLayout::Nhwc,
+    };
+    if layout == MemoryLayout::Nhwc {
+        pipe.note(
+            params,
+            "PaddleClas takes height x width x 3 for 3 x height x width, and hides the first 3 \
+             columns or nothing. So does featherload; ToCHWImage before it gives cells of a grid",
+        );
+    }
+    pipe.push(HideAndSeek {
+        layout,
+        ..HideAndSeek::default()
+    });
     Ok(())
 }

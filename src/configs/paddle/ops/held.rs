@@ -19,7 +19,7 @@ impl Held {
         match self {
             Self::Picture => "a Pillow picture",
             Self::Array => "an array",
-            Self::Either => "a Pillow picture or an array (as ColorJitter's prob draws)",
+            Self::Either => "a Pillow picture or an array (as a prob before it draws)",
             Self::Floats => "an array of floats",
         }
     }

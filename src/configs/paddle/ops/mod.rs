@@ -4,11 +4,11 @@
 //! In the consumer or the CLI.
 //!
 //! - `names`: the table of all names, and the walk over a list of them;
-//! - `decode`, `shape`, `pad`, `normalise`, `erase`, `jitter`, `blur`, `augment`,
-//!   `apply`: one function a name, from its parameters to operations; `backend`: what
-//!   resizes have alike;
+//! - `decode`, `shape`, `paddle_vision`, `pad`, `normalise`, `erase`, `jitter`, `blur`,
+//!   `augment`, `apply`: one function a name, from its parameters to operations;
+//!   `backend`: what resizes have alike;
 //! - `pipe`: the operations so far; `held`: what PaddleClas has in hand behind them;
-//!   `fits`: who works on that; `sizes`, `multi_scale`: whose sizes count;
+//!   `fits`: who works on that; `sizes`, `multi_scale`, `stages`: whose sizes count;
 //!   `labels`: draws that are labels.
 //!
 //! Never here: what operations do to pixels, or whether they fit together; that is
@@ -28,10 +28,13 @@ mod multi_scale;
 mod names;
 mod normalise;
 mod pad;
+mod paddle_vision;
 mod pipe;
 mod shape;
 mod sizes;
+mod stages;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use names::{Rules, translate};
+pub(crate) use names::{Rules, Translated, translate};
+pub(crate) use stages::first_epochs;

@@ -1,16 +1,16 @@
-//! Every name that PaddleClas has for an operation: what reads it, or why it is refused;
+//! Every name that PaddleClas has for an operation, and what reads it;
 //! and the walk over a list of them.
 
 use super::held::Held;
 use super::pipe::{Pipe, Values};
 use super::sizes::Sizes;
-use super::{apply, augment, blur, decode, erase, jitter, normalise, pad, shape};
+use super::{apply, augment, blur, decode, erase, jitter, normalise, pad, paddle_vision, shape};
 use crate::configs::paddle::dataset::{LabelKey, Opened};
 use crate::configs::paddle::list::{items, one_name};
 use crate::configs::paddle::note::{Notes, Skipped};
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, nearest};
-use crate::recipe::{ColorOrder, Dtype, Op};
+use crate::recipe::{ColorOrder, Dtype, Op, Size};
 
 type Translate = fn(&mut Params<'_>, &mut Pipe<'_>) -> Read<()>;
 
@@ -18,13 +18,15 @@ type Translate = fn(&mut Params<'_>, &mut Pipe<'_>) -> Read<()>;
 const NAMES: &[(&str, Translate)] = &[
     ("DecodeImage", decode::image),
     ("ResizeImage", shape::resize_image),
+    ("Resize", paddle_vision::resize),
+    ("CenterCrop", paddle_vision::center_crop),
     ("RandCropImage", shape::rand_crop_image),
     ("CropImage", shape::crop_image),
     ("CropImageAtRatio", shape::crop_image_at_ratio),
     ("RandCropImageV2", shape::rand_crop_image_v2),
     ("RandomCropImage", shape::random_crop_image),
     ("RandFlipImage", shape::rand_flip_image),
-    ("RandomResizedCrop", shape::random_resized_crop),
+    ("RandomResizedCrop", paddle_vision::random_resized_crop),
     ("RandomHorizontalFlip", shape::random_horizontal_flip),
     ("RandomRotation", shape::random_rotation),
     ("RandomRot90", shape::random_rot90),
@@ -42,6 +44,7 @@ const NAMES: &[(&str, Translate)] = &[
     ("GridMask", erase::grid_mask),
     ("HideAndSeek", erase::hide_and_seek),
     ("BlurImage", blur::blur_image),
+    ("RandomInterpolationAugment", blur::random_interpolation),
     ("RandomGrayscale", jitter::random_grayscale),
     ("ColorJitter", jitter::color_jitter),
     ("RawColorJitter", jitter::raw_color_jitter),
@@ -56,28 +59,32 @@ const NAMES: &[(&str, Translate)] = &[
     ("AugMix", augment::aug_mix),
 ];
 
-/// Names that PaddleClas has, and that are not served.
-const REFUSED: &[(&str, &str)] = &[
-    ("RandomInterpolationAugment", "resizes down and up"),
-    ("Resize", "paddle.vision's"),
-    ("CenterCrop", "paddle.vision's"),
-];
-
 /// How a list is read.
 pub(crate) struct Rules<'a> {
     pub(crate) opened: Opened,
     pub(crate) multi_scale: bool,
     pub(crate) label_key: Option<LabelKey<'a>>,
     pub(crate) skip_unknown: bool,
+    /// Epochs of a training whose stages have sizes of their own.
+    pub(crate) progressive: Option<u64>,
 }
 
-/// The operations of `transform_ops`, the line of each, and what was left out.
+/// What was read of `transform_ops`.
+pub(crate) struct Translated {
+    pub(crate) ops: Vec<Op>,
+    /// The line of each.
+    pub(crate) lines: Vec<u64>,
+    /// The size of each stage; empty: there are none.
+    pub(crate) stages: Vec<Size>,
+}
+
+/// The operations of `transform_ops`.
 pub(crate) fn translate(
     list: &Node,
     rules: &Rules<'_>,
     notes: &mut Notes,
     skipped: &mut Vec<Skipped>,
-) -> Read<(Vec<Op>, Vec<u64>)> {
+) -> Read<Translated> {
     let mut pipe = Pipe {
         ops: Vec::new(),
         lines: Vec::new(),
@@ -95,6 +102,8 @@ pub(crate) fn translate(
         tensor: false,
         zero_channel: false,
         dtype: Dtype::F32,
+        progressive: rules.progressive,
+        stages: Vec::new(),
         read: inner,
     };
     match rules.opened {
@@ -141,7 +150,11 @@ pub(crate) fn translate(
     }
     pipe.check_labels()?;
     pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
-    Ok((pipe.ops, pipe.lines))
+    Ok(Translated {
+        ops: pipe.ops,
+        lines: pipe.lines,
+        stages: pipe.stages,
+    })
 }
 
 /// An operation inside of another.
@@ -162,18 +175,11 @@ fn read(function: &Translate, key: &Key, node: &Node, pipe: &mut Pipe<'_>) -> Re
 /// What is said of a name that nothing reads.
 fn not_served(key: &Key) -> Mistake {
     let name = &key.name;
-    let way = "`skip_unknown_ops` skips it";
-    let text = match REFUSED.iter().find(|(known, _)| known == name) {
-        Some((_, what)) => format!("{name} ({what}) is not served: {way}"),
-        None => {
-            let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            match nearest(name, &all) {
-                Some(near) => {
-                    format!("operation '{name}' is unknown: did you mean '{near}'? {way}")
-                }
-                None => format!("operation '{name}' is unknown: {way}"),
-            }
-        }
+    let way = "`skip_unknown_ops` skips it, and the pixels change";
+    let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let text = match nearest(name, &all) {
+        Some(near) => format!("operation '{name}' is unknown: did you mean '{near}'? {way}"),
+        None => format!("operation '{name}' is unknown: {way}"),
     };
     Mistake::new(key.at, text)
 }

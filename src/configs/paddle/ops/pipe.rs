@@ -6,7 +6,7 @@ use crate::configs::paddle::dataset::LabelKey;
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::file::{Mistake, Node};
-use crate::recipe::{Cast, ColorOrder, Dtype, Layout, MemoryLayout, Op};
+use crate::recipe::{Cast, ColorOrder, Dtype, Layout, MemoryLayout, Op, Size};
 
 /// The operations so far, and what is known behind them.
 pub(crate) struct Pipe<'n> {
@@ -27,6 +27,10 @@ pub(crate) struct Pipe<'n> {
     /// By ToTensor: operations know its order of axes.
     pub(super) tensor: bool,
     pub(super) dtype: Dtype,
+    /// Epochs of a training whose stages have sizes of their own.
+    pub(super) progressive: Option<u64>,
+    /// Of each stage the size, once an operation has said so.
+    pub(crate) stages: Vec<Size>,
     /// Reads one more operation: for those that hold others.
     pub(super) read: fn(&Node, &mut Pipe<'_>) -> Read<()>,
 }

@@ -1,32 +1,32 @@
-//! Sizes, crops and flips.
+//! PaddleClas' own sizes, crops and flips.
 //!
-//! PaddleClas' pairs are width first, but for paddle.vision's. OpenCV resizes
-//! without antialias, Pillow with.
+//! Pairs are width first. OpenCV resizes without antialias, Pillow with.
 
 use super::backend::{Backend, backend, interpolation};
 use super::held::Held;
 use super::labels::ROT90_KEYS;
 use super::pipe::Pipe;
 use super::sizes::Sizes;
+use super::stages;
 use crate::configs::paddle::dataset::LabelKey;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::{
     Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
-    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
-    Resize, ResizeTo, RotationStyle, Rounding, Size, Span,
+    RandomHorizontalFlip, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, ResizeTo,
+    RotationStyle, Rounding, Size, Span,
 };
 
 /// How a resize is done, by the parameters that all of them have.
-struct Way {
+pub(super) struct Way {
     backend: Backend,
-    interpolation: Interpolation,
-    antialias: bool,
+    pub(super) interpolation: Interpolation,
+    pub(super) antialias: bool,
 }
 
 impl Way {
     const BATCH: Self = Self::of(Backend::Cv2, Interpolation::Bilinear);
 
-    const fn of(backend: Backend, interpolation: Interpolation) -> Self {
+    pub(super) const fn of(backend: Backend, interpolation: Interpolation) -> Self {
         Self {
             backend,
             interpolation,
@@ -79,7 +79,7 @@ impl Pipe<'_> {
 
     /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
     /// between their two passes, so they are done in floats.
-    fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
+    pub(super) fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
         let float = self.held != Held::Floats
             && !way.antialias
             && way.interpolation == Interpolation::Bicubic;
@@ -142,13 +142,7 @@ pub(crate) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
         pipe.push(BoundedResizedCrop::new(size));
         return Ok(());
     }
-    if params.node("progress_size").is_some() {
-        return Err(params.wrong(
-            "progress_size",
-            "progress_size changes the size over epochs, and a recipe has one: write the size of \
-             the current stage, and remove it",
-        ));
-    }
+    stages::progress_size(params, pipe)?;
     let size = params.width_first("size")?;
     let log = params.flag("use_log_aspect", false)?;
     let (way, other) = pipe.way_or(params)?;
@@ -176,6 +170,8 @@ pub(crate) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<(
     let size = params.width_first("size")?;
     let size = required(params, size)?;
     pipe.push(CenterCrop {
+        // A smaller picture leaves PaddleClas a part of another size.
+        pad_if_needed: false,
         rounding: Rounding::Down,
         ..CenterCrop::new(size)
     });
@@ -282,33 +278,6 @@ pub(crate) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
             ));
         }
     }
-    Ok(())
-}
-
-/// paddle.vision's: torchvision's law, by Pillow for its pictures and by OpenCV for
-/// arrays.
-pub(crate) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    pipe.needs_levels(params)?;
-    pipe.may_set_size(params)?;
-    params.ignore(&["keys"]);
-    let size = params.height_first("size")?;
-    let size = required(params, size)?;
-    let backend = match pipe.holds_picture(params)? {
-        true => Backend::Pil,
-        false => Backend::Cv2,
-    };
-    let way = Way::of(
-        backend,
-        interpolation(params, backend, Interpolation::Bilinear)?,
-    );
-    let op = RandomResizedCrop {
-        size,
-        scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
-        ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
-        interpolation: way.interpolation,
-        antialias: way.antialias,
-    };
-    pipe.push_resize(op, &way);
     Ok(())
 }
 

@@ -23,16 +23,18 @@ fn tree(text: &str) -> Node {
 
 struct Translated {
     ops: Vec<Op>,
+    stages: Vec<Size>,
     notes: Vec<String>,
     skipped: Vec<Skipped>,
 }
 
 fn with(text: &str, rules: &Rules) -> Result<Translated, Mistake> {
     let (mut notes, mut skipped) = (Notes::default(), Vec::new());
-    let (ops, lines) = translate(&tree(text), rules, &mut notes, &mut skipped)?;
-    assert_eq!(ops.len(), lines.len());
+    let made = translate(&tree(text), rules, &mut notes, &mut skipped)?;
+    assert_eq!(made.ops.len(), made.lines.len());
     Ok(Translated {
-        ops,
+        ops: made.ops,
+        stages: made.stages,
         notes: notes.0.into_iter().map(|note| note.to_string()).collect(),
         skipped,
     })
@@ -44,6 +46,7 @@ fn rules() -> Rules<'static> {
         multi_scale: false,
         label_key: None,
         skip_unknown: false,
+        progressive: None,
     }
 }
 
@@ -278,6 +281,7 @@ fn crops_have_paddleclas_laws() {
         one("- CropImage: {size: [128, 96]}"),
         CenterCrop {
             rounding: Rounding::Down,
+            pad_if_needed: false,
             ..CenterCrop::new(size)
         }
         .into()
@@ -543,10 +547,14 @@ fn boxes_that_are_kept() {
         panic!()
     };
     assert!(!crop.antialias);
-    let Err(said) = picture("- CropWithPadding: {prob: 0.5}") else {
+    // Or stays one, where it does not happen.
+    let drawn = "- CropWithPadding: {prob: 0.5}";
+    assert!(picture(&format!("{drawn}\n- ToTensor:")).is_ok());
+    let Err(said) = picture(&format!("{drawn}\n- CropImage: {{size: 8}}")) else {
         panic!("read")
     };
-    assert!(said.to_string().contains("prob: 1"), "{said}");
+    let said = said.to_string();
+    assert!(said.contains("a Pillow picture or an array"), "{said}");
 }
 
 const IMAGENET: Normalize = Normalize {
@@ -695,7 +703,130 @@ fn cutouts_have_a_random_colour() {
         op.clone().into()
     );
     assert_eq!(one("- Cutout: {length: 224, fill_value: null}"), op.into());
-    assert!(wrong("- Cutout: {length: 224}").1.contains("fill_value"));
+    assert!(wrong("- Cutout: {fill_value: 3}").1.contains("fill_value"));
+}
+
+/// As PaddleClas' ResNet50_Cutout.yaml: its versions with that file fill `[y - 56, y + 56)`
+/// of what NormalizeImage left with 0.
+#[test]
+fn cutouts_without_a_colour_are_zeros_behind_normalize_too() {
+    let zeros = |length| {
+        Op::from(Cutout {
+            p: 1.0,
+            holes: 1,
+            length,
+            value: Some(PerChannel::default()),
+        })
+    };
+    assert_eq!(one("- Cutout: {length: 113}"), zeros(112));
+    let text = "- NormalizeImage: {order: ''}\n- Cutout: {n_holes: 1, length: 112}";
+    assert_eq!(ops(text)[1], zeros(112));
+    assert!(notes(text).contains("fill_value is missing"));
+    // On 3 x height x width it would hide channels.
+    let text = "- ToCHWImage:\n- Cutout: {fill_value: none}";
+    assert!(wrong(text).1.contains("height x width x 3"));
+}
+
+/// As PaddleClas' ResNet50_HideAndSeek.yaml: `img[:, 0:3, 0:cell] = 0` of height x width x 3.
+#[test]
+fn hide_and_seek_without_a_transpose_hides_three_columns() {
+    let text = "- NormalizeImage: {order: ''}\n- HideAndSeek:";
+    let columns = HideAndSeek {
+        layout: MemoryLayout::Nhwc,
+        ..HideAndSeek::default()
+    };
+    assert_eq!(ops(text)[1], columns.into());
+    assert!(notes(text).contains("first 3 columns"));
+}
+
+#[test]
+fn sizes_and_crops_of_paddle_vision_are_height_first() {
+    let resize = |size, antialias| {
+        Op::from(Resize {
+            size: Some(size),
+            max_size: None,
+            interpolation: Interpolation::Bilinear,
+            antialias,
+            rounding: Rounding::Down,
+        })
+    };
+    assert_eq!(
+        one("- Resize: {size: 256}"),
+        resize(ResizeTo::Shorter(256), false)
+    );
+    let size = Size {
+        height: 128,
+        width: 96,
+    };
+    assert_eq!(
+        one("- Resize: {size: [128, 96]}"),
+        resize(ResizeTo::Exact(size), false)
+    );
+    let crop = CenterCrop {
+        pad_if_needed: false,
+        ..CenterCrop::new(size)
+    };
+    assert_eq!(one("- CenterCrop: {size: [128, 96]}"), crop.into());
+    assert!(wrong("- Resize:").1.contains("'size' is missing"));
+    // Pillow's pictures are resized by Pillow, with antialias.
+    let pillow = Rules {
+        opened: Opened::Pillow { is_picture: true },
+        ..rules()
+    };
+    let made = with("- Resize: {size: 256}\n- ToTensor:", &pillow)
+        .unwrap()
+        .ops;
+    assert_eq!(made[1], resize(ResizeTo::Shorter(256), true));
+}
+
+/// As PaddleClas' EfficientNetV2_S.yaml, which trains 350 epochs.
+#[test]
+fn stages_have_sizes_and_strengths() {
+    let text = "- DecodeImage:\n- RandCropImage: {size: 171, progress_size: [171, 214, 257, 300]}\n- \
+                RandFlipImage:\n- RandAugmentV2: {magnitude: 5, progress_magnitude: [5, 8, 11, 15]}";
+    let progressive = Rules {
+        progressive: Some(350),
+        ..rules()
+    };
+    let made = with(text, &progressive).unwrap();
+    let sizes = [171, 214, 257, 300].map(Size::from);
+    assert_eq!(made.stages, sizes);
+    let Some(Op::RandAugment(op)) = made.ops.get(3) else {
+        panic!("{:?}", made.ops)
+    };
+    assert_eq!((op.sizes.as_slice(), op.magnitude), (&sizes[..], 5.0));
+    assert_eq!(op.magnitudes, [5.0, 8.0, 11.0, 15.0]);
+    // `epoch_id > stone` of 87, 175 and 262, where epochs count from 1.
+    assert_eq!(
+        crate::configs::paddle::ops::first_epochs(350),
+        [0, 87, 175, 262]
+    );
+    // Of another training they are not read.
+    let made = with(text, &rules()).unwrap();
+    assert!(made.stages.is_empty() && made.notes.join(";").contains("progressive alone"));
+    for (text, word) in [
+        (
+            "- RandAugmentV2: {progress_magnitude: [5, 8, 9, 9]}",
+            "progress_size in a",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 8]}",
+            "has 2 values",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 8, 9.5, 10]}",
+            "whole numbers",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 6, 8, 8]}\n- RandAugmentV2: \
+             {progress_magnitude: [5, 8, 9, 9]}",
+            "two strengths",
+        ),
+    ] {
+        let e = with(&format!("- DecodeImage:\n{text}"), &progressive);
+        let said = e.err().unwrap().to_string();
+        assert!(said.contains(word), "{said}");
+    }
 }
 
 #[test]
@@ -798,6 +929,7 @@ fn policies() {
         table,
         interpolation,
         fill: fill.into(),
+        ..RandAugment::default()
     };
     assert_eq!(
         one("- RandAugment: {num_layers: 2, magnitude: 10}"),
@@ -847,19 +979,9 @@ fn what_is_not_served_has_name_and_line() {
         (
             "- RandomInterpolationAugment:",
             2,
-            &["RandomInterpolationAugment", "not served"][..],
+            &["'prob' is missing"][..],
         ),
-        ("- HideAndSeek:", 2, &["ToCHWImage"]),
-        (
-            "- RandAugmentV2: {progress_magnitude: [5, 8]}",
-            2,
-            &["progress_magnitude"],
-        ),
-        (
-            "- RandCropImage: {size: 8, progress_size: [6, 8]}",
-            2,
-            &["progress_size"],
-        ),
+        ("- ToTensor:\n- HideAndSeek:", 3, &["NormalizeImage"]),
         (
             "- NormalizeImage: {order: '', channel_num: 4}\n- RandomErasing:",
             3,
@@ -956,15 +1078,11 @@ fn what_is_not_served_has_name_and_line() {
 fn unknown_operations_may_be_skipped_and_wrong_ones_may_not() {
     let mut skip = rules();
     skip.skip_unknown = true;
-    let text =
-        "- DecodeImage:\n- RandomInterpolationAugment:\n- Nonsense: {a: 1}\n- CropImage: {size: 8}";
+    let text = "- DecodeImage:\n- Noise:\n- Nonsense: {a: 1}\n- CropImage: {size: 8}";
     let read = with(text, &skip).unwrap();
     assert_eq!(read.ops.len(), 4);
     let skipped: Vec<_> = read.skipped.iter().map(|s| (&*s.name, s.line)).collect();
-    assert_eq!(
-        skipped,
-        [("RandomInterpolationAugment", 2), ("Nonsense", 3)]
-    );
+    assert_eq!(skipped, [("Noise", 2), ("Nonsense", 3)]);
     assert!(with("- DecodeImage:\n- CropImage: {sizes: 8}", &skip).is_err());
 }
 
@@ -1044,6 +1162,7 @@ fn operations_of_later_paddleclas() {
         table: RandTable::Paddle2,
         interpolation: Interpolation::Nearest,
         fill: 128.0.into(),
+        ..RandAugment::default()
     };
     assert_eq!(
         one("- RandAugmentV2: {num_layers: 3, magnitude: 15}"),

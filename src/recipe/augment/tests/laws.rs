@@ -380,3 +380,42 @@ fn holes_have_their_centre_anywhere_and_are_cut_at_the_edges() {
         assert_eq!((rect.top, rect.left, rect.height, rect.width), (0, 0, 3, 5));
     }
 }
+
+/// PaddleClas' `progress_magnitude`: the strength is that of the size that the batch sets.
+#[test]
+fn strengths_follow_the_size_of_the_batch() {
+    use crate::recipe::{BoundedResizedCrop, Recipe, SampleProgram, Size};
+
+    let policy = RandAugment {
+        num_ops: 16,
+        table: RandTable::Paddle2,
+        magnitude: 1.0,
+        sizes: [20, 30].map(Size::from).to_vec(),
+        magnitudes: vec![5.0, 10.0],
+        ..RandAugment::default()
+    };
+    let recipe = Recipe::new("stages")
+        .then(BoundedResizedCrop::new(20))
+        .then(policy);
+    let program = SampleProgram::compile(&recipe).unwrap();
+    let turns = |size| {
+        let mut all = Vec::new();
+        for position in 0..200 {
+            let random = OneStream::new(PositionRandom::new(5, 1, position));
+            let mut steps = Vec::new();
+            program.steps((90, 80), size, &random, &mut steps).unwrap();
+            all.extend(steps.into_iter().filter_map(|s| match s.step {
+                Step::Augment(Augment::Rotate { degrees, .. }) => Some(degrees.abs().round()),
+                _ => None,
+            }));
+        }
+        assert!(!all.is_empty());
+        all.dedup();
+        all
+    };
+    assert_eq!(turns(Some((20, 20))), [15.0]);
+    assert_eq!(turns(Some((30, 30))), [30.0]);
+    // Of another size, and of none, it is `magnitude`.
+    assert_eq!(turns(Some((40, 40))), [3.0]);
+    assert_eq!(turns(None), [3.0]);
+}

@@ -158,3 +158,36 @@ fn timms_weights_draw_without_replacement() {
     let p = 0.25 * (0.3 / 1.025) * (0.2 / 0.725);
     assert_share(all.iter().filter(pair).count(), N, p, "rotate, shear_x");
 }
+
+/// As `min(10, max(0, gauss(15, 0.5)))`: ten deviations above what is kept.
+#[test]
+fn timms_levels_above_ten_are_ten() {
+    let strongest = draws(TimmAugment::new("rand-m10"));
+    let above = draws(TimmAugment::new("rand-m15-mstd0.5"));
+    let sizes = |all: &[Vec<Augment>], which| -> Vec<f64> {
+        values(all, which).iter().map(|v| v.abs()).collect()
+    };
+    for (which, most) in [
+        ("rotate", 30.0),
+        ("shear_x", 0.3),
+        ("posterize", 4.0),
+        ("solarize", 256.0),
+        ("solarize_add", 110.0),
+        ("color", 1.9),
+    ] {
+        for all in [&strongest, &above] {
+            let sizes = sizes(all, which);
+            assert!(!sizes.is_empty(), "{which}");
+            assert!(
+                sizes.iter().all(|v| (v - most).abs() < 1e-6),
+                "{which} {sizes:?}"
+            );
+        }
+    }
+    // About 10 half of them are cut.
+    let near = draws(TimmAugment::new("rand-m11-mstd1.0"));
+    let turns = sizes(&near, "rotate");
+    let cut = turns.iter().filter(|v| **v > 30.0 - 1e-5).count();
+    let share = 0.5 * libm::erfc(-1.0 / std::f64::consts::SQRT_2);
+    assert_share(cut, turns.len(), share, "cut");
+}

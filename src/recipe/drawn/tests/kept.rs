@@ -181,3 +181,72 @@ fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
         }
     }
 }
+
+/// Where the picture's first pixel lies in the row, or the row's in the picture, and how
+/// much of it stays: by torchvision 0.29's `center_crop` of pictures that number their
+/// pixels. Height and width of the picture and of the row; left, top, width, height of
+/// what stays; left, top, right, bottom of the border.
+#[test]
+fn centre_crops_pad_as_torchvision_does() {
+    type Case = (Sides, Sides, [u32; 4], Option<[u32; 4]>);
+    let cases: [Case; 8] = [
+        ((7, 9), (10, 12), [0, 0, 9, 7], Some([1, 1, 2, 2])),
+        ((7, 9), (4, 12), [0, 2, 9, 4], Some([1, 0, 2, 0])),
+        ((7, 9), (8, 4), [2, 0, 4, 7], Some([0, 0, 0, 1])),
+        ((5, 8), (4, 9), [0, 0, 8, 4], Some([0, 0, 1, 0])),
+        ((7, 8), (4, 9), [0, 2, 8, 4], Some([0, 0, 1, 0])),
+        ((7, 9), (7, 9), [0, 0, 9, 7], None),
+        ((7, 9), (4, 4), [2, 2, 4, 4], None),
+        ((1, 1), (4, 3), [0, 0, 1, 1], Some([1, 1, 1, 2])),
+    ];
+    for (picture, size, part, border) in cases {
+        let mut steps = Vec::new();
+        let drawn = drawn(CenterCrop::new(size));
+        let becomes = drawn.draw(0, picture, &Lowest, &mut steps).unwrap();
+        assert_eq!(becomes, size);
+        let [left, top, width, height] = part;
+        let mut want = vec![Step::Crop(Rect {
+            left,
+            top,
+            width,
+            height,
+        })];
+        want.extend(border.map(|[left, top, right, bottom]| Step::Pad {
+            padding: Padding {
+                left,
+                top,
+                right,
+                bottom,
+            },
+            mode: PaddingMode::Constant,
+            fill: [0.0; 3],
+        }));
+        let steps: Vec<Step> = steps.into_iter().map(|s| s.step).collect();
+        assert_eq!(steps, want, "{picture:?} to {size:?}");
+    }
+}
+
+#[test]
+fn centre_crops_without_padding_refuse_what_is_smaller() {
+    let op = CenterCrop {
+        pad_if_needed: false,
+        ..CenterCrop::new(8)
+    };
+    let fault = drawn(op).draw(0, (7, 9), &Lowest, &mut Vec::new());
+    let reason = fault.unwrap_err().reason;
+    assert!(reason.contains("pad_if_needed: true"), "{reason}");
+}
+
+/// What surely fits is a crop and no more: devices take it as one.
+#[test]
+fn a_centre_crop_that_surely_fits_has_no_border() {
+    let parts = |size| {
+        let recipe = Recipe::new("r").then(Resize::shorter(64));
+        let program = SampleProgram::compile(&recipe.then(CenterCrop::new(size))).unwrap();
+        let [_, order, _] = program.units();
+        order.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(64), ["resize", "center_crop"]);
+    let with_border = ["resize", "center_crop", "center_crop (its padding)"];
+    assert_eq!(parts(65), with_border);
+}

@@ -18,10 +18,10 @@ use crate::recipe::{
     Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment,
     RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
     RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
-    RandomInvert, RandomOrder, RandomPerspective, RandomPosterize, RandomResizedCrop,
-    RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe,
-    Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear, Size, Span, TimmAugment,
-    TrivialAugment, Truncated, Upright, WhitePoint, ZeroChannel,
+    RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
+    RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
+    RandomZoomOut, Recipe, Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear,
+    Size, Span, TimmAugment, TrivialAugment, Truncated, Upright, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -196,11 +196,13 @@ fn random_crop() -> impl Strategy<Value = Op> {
 }
 
 fn center_crop() -> impl Strategy<Value = Op> {
-    (option::of(size()), option::of(number()), rounding()).prop_map(|(size, ratio, rounding)| {
+    let given = (option::of(size()), option::of(number()));
+    (given, rounding(), any::<bool>()).prop_map(|((size, ratio), rounding, pad_if_needed)| {
         Op::from(CenterCrop {
             size,
             ratio,
             rounding,
+            pad_if_needed,
         })
     })
 }
@@ -335,14 +337,17 @@ fn policy() -> impl Strategy<Value = Op> {
     use RandTable::{Paddle, Paddle3, Paddle4, Torchvision};
     let tables = one_of(&[Torchvision, Paddle, Paddle3, Paddle4]);
     let look = || (interpolation(), per_channel());
-    let rand = (any::<u32>(), number(), tables, look()).prop_map(
-        |(num_ops, magnitude, table, (interpolation, fill))| {
+    let own = (vec(size(), 0..3), vec(number(), 0..3));
+    let rand = (any::<u32>(), number(), tables, look(), own).prop_map(
+        |(num_ops, magnitude, table, (interpolation, fill), (sizes, magnitudes))| {
             Op::from(RandAugment {
                 num_ops,
                 magnitude,
                 table,
                 interpolation,
                 fill,
+                sizes,
+                magnitudes,
             })
         },
     );
@@ -473,7 +478,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => policy(),
         1 => cutout(),
         4 => geometric(),
-        26 => other(),
+        27 => other(),
     ]
     .boxed();
     let held = holding(alone.clone()).boxed();
@@ -490,14 +495,17 @@ fn other() -> impl Strategy<Value = Op> {
         random_crop(),
         center_crop(),
         number().prop_map(|p| RandomHorizontalFlip { p }.into()),
+        number().prop_map(|p| RandomInterpolation { p }.into()),
         number().prop_map(|p| RandomVerticalFlip { p }.into()),
         random_rotation(),
         any::<i32>().prop_map(|times| Rotate90 { times }.into()),
-        (prop::collection::vec(any::<u32>(), 0..4), number()).prop_map(|(grids, p)| HideAndSeek {
-            grids,
-            p
-        }
-        .into()),
+        (vec(any::<u32>(), 0..4), number(), any::<bool>()).prop_map(|(grids, p, is_nhwc)| {
+            let layout = match is_nhwc {
+                true => MemoryLayout::Nhwc,
+                false => MemoryLayout::Nchw,
+            };
+            HideAndSeek { grids, p, layout }.into()
+        }),
         (number(), any::<[u32; 3]>(), any::<bool>()).prop_map(|(p, sides, label)| {
             let [gaussian_below, motion_below, motion_angle] = sides;
             RandomBlur {

@@ -1,0 +1,93 @@
+//! A data set of CIFAR's batches: which samples of which archive.
+//!
+//! Reads no batch and asks the file system nothing.
+
+use std::path::PathBuf;
+
+use super::dataset::{Dataset, Opened};
+use super::note::Notes;
+use super::params::{Params, Read};
+use crate::data::index::{CifarClasses, CifarOptions, ListLabels, ListOptions};
+
+/// Lists of operations that give a sample several pictures.
+const SEVERAL: [&str; 3] = [
+    "transform_ops_weak",
+    "transform_ops_strong",
+    "transform_ops_strong2",
+];
+
+pub(crate) fn read<'a>(
+    params: &mut Params<'a>,
+    classes: CifarClasses,
+    notes: &mut Notes,
+) -> Read<Dataset<'a>> {
+    if let Some(name) = SEVERAL.into_iter().find(|name| params.given(&[name])) {
+        return Err(params.wrong(
+            name,
+            format_args!(
+                "{name} gives each sample several pictures, and a sample gives one row: run one \
+                 loader for each list, written as transform_ops"
+            ),
+        ));
+    }
+    let Some(transform_ops) = params.node("transform_ops") else {
+        return Err(params.wrong("transform_ops", "'transform_ops' is missing"));
+    };
+    params.ignore(&["download"]);
+    // Of Cifar10 a picture is an array of floats when nothing is written.
+    match (params.text("backend")?, classes) {
+        (Some("pil"), _) | (None, CifarClasses::Hundred) => {}
+        _ => {
+            return Err(params.wrong(
+                "backend",
+                "backend is cv2 (the default of Cifar10), which gives floats: write backend: pil",
+            ));
+        }
+    }
+    let test = match params.text("mode")?.unwrap_or("train") {
+        "train" => false,
+        "test" => true,
+        other => {
+            return Err(params.wrong("mode", format_args!("mode is '{other}': use train or test")));
+        }
+    };
+    let folder = match params.is_python_none("data_file") {
+        true => None,
+        false => params.text("data_file")?.map(PathBuf::from),
+    };
+    let per_class = match params.is_python_none("sample_per_label") {
+        true => None,
+        false => params.whole_above_zero("sample_per_label")?,
+    };
+    let repeats = params.whole_above_zero("expand_labels")?.unwrap_or(1);
+    if per_class.is_some() {
+        notes.at(
+            params.at_of("sample_per_label"),
+            "sample_per_label: `Global.seed` chooses the samples of each class. PaddleClas chooses \
+             others in each run",
+        );
+    }
+    Ok(Dataset {
+        opened: Opened::Pillow { is_picture: true },
+        multi_scale: false,
+        label_key: None,
+        list: None,
+        cifar: Some((
+            folder,
+            CifarOptions {
+                classes,
+                test,
+                per_class,
+                repeats,
+                seed: 0,
+            },
+        )),
+        // Of another source that is given instead.
+        options: ListOptions {
+            labels: ListLabels::Second,
+            ..ListOptions::default()
+        },
+        transform_ops,
+        batch_transform_ops: None,
+    })
+}

@@ -1,0 +1,77 @@
+//! Sizes and crops that are classes of paddle.vision.transforms: by Pillow of its pictures,
+//! by OpenCV of arrays. Pairs are height first.
+
+use super::backend::{Backend, interpolation};
+use super::pipe::Pipe;
+use super::shape::{Way, required};
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::{
+    CenterCrop, Interpolation, RandomResizedCrop, Resize, ResizeTo, Rounding, Span,
+};
+
+fn way(params: &mut Params<'_>, pipe: &Pipe<'_>) -> Read<Way> {
+    let backend = match pipe.holds_picture(params)? {
+        true => Backend::Pil,
+        false => Backend::Cv2,
+    };
+    let filter = interpolation(params, backend, Interpolation::Bilinear)?;
+    Ok(Way::of(backend, filter))
+}
+
+/// One number is the shorter side; the longer one is cut to a whole number.
+pub(crate) fn resize(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
+    params.ignore(&["keys"]);
+    let size = match params.is_list("size") {
+        true => params.height_first("size")?.map(ResizeTo::Exact),
+        false => params.whole_above_zero("size")?.map(ResizeTo::Shorter),
+    };
+    let Some(size) = size else {
+        return Err(params.wrong("size", "'size' is missing, and it has no default: write it"));
+    };
+    let way = way(params, pipe)?;
+    let op = Resize {
+        size: Some(size),
+        max_size: None,
+        interpolation: way.interpolation,
+        antialias: way.antialias,
+        rounding: Rounding::Down,
+    };
+    pipe.push_resize(op, &way);
+    Ok(())
+}
+
+/// Halves of an odd margin are rounded to an even number, as in torchvision. A smaller
+/// picture is refused: an array leaves a part of another size there, and Pillow's border
+/// is not torchvision's.
+pub(crate) fn center_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
+    params.ignore(&["keys"]);
+    let size = params.height_first("size")?;
+    pipe.push(CenterCrop {
+        pad_if_needed: false,
+        ..CenterCrop::new(required(params, size)?)
+    });
+    Ok(())
+}
+
+/// torchvision's law.
+pub(crate) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    pipe.needs_levels(params)?;
+    pipe.may_set_size(params)?;
+    params.ignore(&["keys"]);
+    let size = params.height_first("size")?;
+    let size = required(params, size)?;
+    let way = way(params, pipe)?;
+    let op = RandomResizedCrop {
+        size,
+        scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
+        ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
+        interpolation: way.interpolation,
+        antialias: way.antialias,
+    };
+    pipe.push_resize(op, &way);
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Stages of a progressive training (EfficientNetV2's): sizes and strengths that follow from
+//! the epoch. PaddleClas has four of them, each of a quarter of all epochs.
+
+use super::pipe::Pipe;
+use crate::configs::paddle::params::{Params, Read};
+use crate::recipe::Size;
+use crate::recipe::file::Mistake;
+
+/// Stages of a training.
+const STAGES: usize = 4;
+
+/// The epoch, from 0, that each stage is the first with.
+pub(crate) fn first_epochs(epochs: u64) -> [u64; STAGES] {
+    // `epoch_id > int(epochs * ratio)`, where epochs count from 1.
+    [0, 1, 2, 3].map(|stage| (epochs as f64 * (stage as f64 / STAGES as f64)) as u64)
+}
+
+/// `progress_size` of RandCropImage: the batch's size, from here on.
+pub(super) fn progress_size(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+    let Some(sizes) = of_stages(params, "progress_size", pipe)? else {
+        return Ok(());
+    };
+    let side = |v: f64| match v.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(&v) {
+        true => Ok(Size::from(v as u32)),
+        false => Err(params.wrong(
+            "progress_size",
+            format_args!("progress_size has {v}: use whole numbers from 1 to 65535"),
+        )),
+    };
+    pipe.stages = sizes.into_iter().map(side).collect::<Read<_>>()?;
+    Ok(())
+}
+
+/// `progress_magnitude` of RandAugmentV2, each with the size of its stage.
+pub(super) fn progress_magnitude(
+    params: &mut Params<'_>,
+    pipe: &mut Pipe<'_>,
+) -> Read<Vec<(Size, f64)>> {
+    let Some(strengths) = of_stages(params, "progress_magnitude", pipe)? else {
+        return Ok(Vec::new());
+    };
+    if pipe.stages.is_empty() {
+        return Err(params.wrong(
+            "progress_magnitude",
+            "progress_magnitude needs stages: write progress_size in a RandCropImage before it",
+        ));
+    }
+    let all: Vec<(Size, f64)> = pipe.stages.iter().copied().zip(strengths).collect();
+    let differs = |(i, (size, strength)): (usize, &(Size, f64))| {
+        let earlier = all.iter().take(i).find(|(other, _)| other == size);
+        earlier.is_some_and(|(_, other)| other != strength)
+    };
+    if all.iter().enumerate().any(differs) {
+        return Err(params.wrong(
+            "progress_magnitude",
+            "progress_magnitude has two strengths for one progress_size: use another size for \
+             each stage",
+        ));
+    }
+    Ok(all)
+}
+
+/// The numbers of the four stages, where the training has some.
+fn of_stages(
+    params: &mut Params<'_>,
+    name: &'static str,
+    pipe: &mut Pipe<'_>,
+) -> Read<Option<Vec<f64>>> {
+    let Some(mut numbers) = params.numbers(name)? else {
+        return Ok(None);
+    };
+    if pipe.progressive.is_none() {
+        pipe.note(
+            params,
+            format_args!("{name} counts with Global.train_mode: progressive alone"),
+        );
+        return Ok(None);
+    }
+    if numbers.len() < STAGES {
+        return Err(Mistake::new(
+            params.at_of(name),
+            format!(
+                "{name} has {} values: use {STAGES}, one for each stage",
+                numbers.len()
+            ),
+        ));
+    }
+    numbers.truncate(STAGES);
+    Ok(Some(numbers))
+}

@@ -1,0 +1,330 @@
+//! Reads CIFAR's archives as they are distributed for Python: which pictures there are, where
+//! each lies, and its label.
+//!
+//! Runs in the consumer. A batch is a pickle, which is read and never run (`pickle`). A picture
+//! is 3,072 bytes of it, red, green and blue by themselves: a page of its own, which becomes an
+//! array of NumPy where the sample is used. Never in here: pixels.
+//!
+//! - Samples have the order of the batches, by name, and of the rows in them.
+//! - With `per_class` each class keeps as many samples, which `seed` chooses, class by class;
+//!   and the whole is repeated, as PaddleClas' Cifar10 does.
+
+mod pickle;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use twox_hash::XxHash3_64;
+
+use self::pickle::{Packed, Pickle, Value};
+use crate::data::index::report::ScanReport;
+use crate::data::index::samples::Index;
+use crate::data::index::sealed::{Content, Labels};
+use crate::data::packed::{Codec, PLANAR_BYTES, PackedPage};
+use crate::error::{Error, Result};
+use crate::sys::regular::{self, Stamp};
+
+/// Which samples of an archive are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CifarOptions {
+    pub classes: CifarClasses,
+    /// The samples for testing instead of those for training.
+    pub test: bool,
+    /// Keeps so many samples of each class.
+    pub per_class: Option<u32>,
+    /// How often the samples that are kept stand in the index, with `per_class`.
+    pub repeats: u32,
+    /// Chooses the samples that are kept.
+    pub seed: u64,
+}
+
+/// Which of the two data sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CifarClasses {
+    /// CIFAR-10.
+    Ten,
+    /// CIFAR-100, by its fine labels.
+    Hundred,
+}
+
+impl CifarClasses {
+    fn number(self) -> i64 {
+        match self {
+            Self::Ten => 10,
+            Self::Hundred => 100,
+        }
+    }
+
+    /// What the name of a batch holds.
+    fn part_of_name(self, test: bool) -> &'static str {
+        match (self, test) {
+            (Self::Ten, false) => "data_batch",
+            (Self::Ten, true) => "test_batch",
+            (Self::Hundred, false) => "train",
+            (Self::Hundred, true) => "test",
+        }
+    }
+
+    fn archive(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ten => ("cifar-10-python.tar.gz", "cifar-10-batches-py"),
+            Self::Hundred => ("cifar-100-python.tar.gz", "cifar-100-python"),
+        }
+    }
+}
+
+/// A batch is no larger: one of 50,000 pictures takes 150 MiB.
+const MOST_BYTES: u64 = 1 << 30;
+/// A picture: 32 x 32 pixels of three colours.
+const PICTURE: u64 = 3072;
+
+/// A sample: which batch, where its bytes lie, and its label.
+struct Sample {
+    batch: usize,
+    page: PackedPage,
+    row: usize,
+    label: i64,
+}
+
+pub(crate) fn open(folder: &Path, options: &CifarOptions) -> Result<(Index, ScanReport)> {
+    if options.repeats == 0 || options.per_class == Some(0) {
+        return Err(Error::config(
+            "per_class and repeats of CIFAR must be 1 or more",
+        ));
+    }
+    let batches = batches(folder, options)?;
+    let mut samples = Vec::new();
+    let mut stamps = Vec::new();
+    for (number, path) in batches.iter().enumerate() {
+        // Before it is read, so that a change meanwhile is noticed.
+        stamps.push(Stamp::of(path).map_err(|e| Error::io_at("look at", path, e))?);
+        read(path, number, options, &mut samples)?;
+    }
+    let kept = keep(&samples, folder, options)?;
+    let mut content = Content::default();
+    let (mut labels, mut of_pages) = (Vec::new(), Vec::new());
+    for _ in 0..options.per_class.map_or(1, |_| options.repeats) {
+        for sample in kept.iter().filter_map(|at| samples.get(*at)) {
+            let (Some(path), Some(stamp)) = (batches.get(sample.batch), stamps.get(sample.batch))
+            else {
+                continue;
+            };
+            let name = path.file_name().unwrap_or_default().as_bytes();
+            content.begin_page(name, Some(sample.page));
+            content.push_part(format!("row-{}", sample.row).as_bytes(), 0, PLANAR_BYTES);
+            of_pages.push(*stamp);
+            labels.push(sample.label);
+        }
+    }
+    content.labels = Labels::Class(labels);
+    let report = ScanReport {
+        samples: content.samples() as u64,
+        ..ScanReport::default()
+    };
+    let root =
+        std::path::absolute(folder).map_err(|e| Error::io_at("find the path of", folder, e))?;
+    let index = Index::seal(&root, content)?;
+    Ok((index.rebased(&root, &of_pages)?, report))
+}
+
+/// Whether a path is a folder of batches, or the archive of one.
+pub(crate) fn is_named(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_there = |name: &str| path.join(name).is_file();
+    path.is_file() && name.starts_with("cifar-1") && !name.ends_with(".yaml")
+        || is_there("data_batch_1")
+        || is_there("test_batch")
+        || is_there("train") && is_there("meta")
+        || is_there("test") && is_there("meta")
+}
+
+/// The batches of a folder, by name.
+fn batches(folder: &Path, options: &CifarOptions) -> Result<Vec<PathBuf>> {
+    let (archive, inside) = options.classes.archive();
+    if folder.is_file() {
+        return Err(Error::dataset(
+            folder,
+            format!(
+                "is a file, and CIFAR's batches are read from a folder: unpack {archive} \
+                 (tar -xzf {archive}), and give {inside}"
+            ),
+        ));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|e| Error::io_at("list", folder, e))?;
+    let wanted = options.classes.part_of_name(options.test);
+    let mut names: Vec<OsString> = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io_at("list", folder, e))?;
+        let name = entry.file_name();
+        if name.to_string_lossy().contains(wanted) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    if names.is_empty() {
+        return Err(Error::dataset(
+            folder,
+            format!(
+                "holds no batch of CIFAR ('{wanted}' in its name): unpack {archive}, and give the \
+                 folder {inside}"
+            ),
+        ));
+    }
+    Ok(names.into_iter().map(|name| folder.join(name)).collect())
+}
+
+fn read(path: &Path, batch: usize, options: &CifarOptions, to: &mut Vec<Sample>) -> Result<()> {
+    let wrong = |what: String| Error::dataset(path, what);
+    let (file, length) = regular::open(path).map_err(|e| Error::io_at("open", path, e))?;
+    if length > MOST_BYTES {
+        return Err(wrong(format!(
+            "has {length} bytes, and a batch of CIFAR at most {MOST_BYTES}: give the folder that \
+             was unpacked"
+        )));
+    }
+    let bytes = whole(file, length).map_err(|e| Error::io_at("read", path, e))?;
+    let pickle = Pickle::read(&bytes)
+        .map_err(|what| wrong(format!("{what}. Give CIFAR's archive for Python, unpacked")))?;
+    let (data, labels) = sections(&pickle, &bytes).map_err(wrong)?;
+    let pages = pages(data, &bytes, labels.len()).map_err(wrong)?;
+    for (row, (label, page)) in labels.into_iter().zip(pages).enumerate() {
+        if !(0..options.classes.number()).contains(&label) {
+            return Err(wrong(format!(
+                "row {row} has label {label}, and there are {} classes: give the archive that the \
+                 config names",
+                options.classes.number()
+            )));
+        }
+        to.push(Sample {
+            batch,
+            page,
+            row,
+            label,
+        });
+    }
+    Ok(())
+}
+
+fn whole(file: File, length: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length as usize)?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The bytes of all pictures, and the label of each.
+fn sections<'a>(
+    pickle: &'a Pickle,
+    bytes: &[u8],
+) -> std::result::Result<(&'a pickle::Array, Vec<i64>), String> {
+    let Value::Dictionary(entries) = pickle.top() else {
+        return Err("holds no dictionary: give CIFAR's archive for Python, unpacked".into());
+    };
+    let entry = |name: &str| {
+        let is_named = |key| match pickle.get(key) {
+            Value::Bytes(text) => bytes.get(text.at.clone()) == Some(name.as_bytes()),
+            _ => false,
+        };
+        let found = entries.iter().rev().find(|(key, _)| is_named(*key));
+        found.map(|(_, value)| pickle.get(*value))
+    };
+    let Some(Value::Array(Some(data))) = entry("data") else {
+        return Err("has no array 'data': give CIFAR's archive for Python, unpacked".into());
+    };
+    let Some(Value::List(labels)) = entry("labels").or_else(|| entry("fine_labels")) else {
+        return Err(
+            "has no list 'labels' or 'fine_labels': give CIFAR's archive for Python".into(),
+        );
+    };
+    let number = |id: &pickle::Id| match pickle.get(*id) {
+        Value::Number(label) => Ok(*label),
+        _ => Err("has a label that is no whole number".to_owned()),
+    };
+    let labels: std::result::Result<Vec<i64>, String> = labels.iter().map(number).collect();
+    Ok((data, labels?))
+}
+
+/// Where each picture lies.
+fn pages(
+    data: &pickle::Array,
+    bytes: &[u8],
+    rows: usize,
+) -> std::result::Result<Vec<PackedPage>, String> {
+    if data.shape != [rows as u64, PICTURE] {
+        return Err(format!(
+            "has {rows} labels and an array of shape {:?}: each row of a batch has {PICTURE} bytes",
+            data.shape
+        ));
+    }
+    let Packed { at, is_text } = &data.data;
+    let text = bytes.get(at.clone()).unwrap_or_default();
+    let mut from = 0;
+    let mut pages = Vec::with_capacity(rows);
+    for _ in 0..rows {
+        let (codec, length) = match is_text {
+            false => (Codec::Planar, PICTURE as usize),
+            true => (Codec::PlanarText, text_bytes(&text[from..])),
+        };
+        let end = from + length;
+        if length == 0 || end > text.len() {
+            return Err(format!("ends within the pixels of row {}", pages.len()));
+        }
+        pages.push(PackedPage {
+            at: (at.start + from) as u64,
+            packed: length as u64,
+            unpacked: PLANAR_BYTES,
+            codec,
+        });
+        from = end;
+    }
+    match from == text.len() {
+        true => Ok(pages),
+        false => Err("has more pixels than labels".into()),
+    }
+}
+
+/// The bytes of a picture's characters.
+fn text_bytes(text: &[u8]) -> usize {
+    let begins = |b: &u8| *b & 0xc0 != 0x80;
+    let starts = text.iter().enumerate().filter(|(_, b)| begins(b));
+    let next = starts.map(|(at, _)| at).nth(PICTURE as usize);
+    next.unwrap_or(text.len())
+}
+
+/// Places of the samples that are kept, in their order.
+fn keep(samples: &[Sample], folder: &Path, options: &CifarOptions) -> Result<Vec<usize>> {
+    let Some(count) = options.per_class else {
+        return Ok((0..samples.len()).collect());
+    };
+    let mut kept = Vec::new();
+    for class in 0..options.classes.number() {
+        let of_class = samples.iter().enumerate().filter(|(_, s)| s.label == class);
+        let mut drawn: Vec<(u64, usize)> = of_class
+            .map(|(at, _)| {
+                (
+                    XxHash3_64::oneshot_with_seed(options.seed, &at.to_le_bytes()),
+                    at,
+                )
+            })
+            .collect();
+        if drawn.len() < count as usize {
+            return Err(Error::dataset(
+                folder,
+                format!(
+                    "class {class} has {} samples, and {count} of each are wanted: lower \
+                     sample_per_label",
+                    drawn.len()
+                ),
+            ));
+        }
+        drawn.sort_unstable();
+        kept.extend(drawn.iter().take(count as usize).map(|(_, at)| *at));
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests;

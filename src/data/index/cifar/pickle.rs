@@ -1,0 +1,421 @@
+//! The few words of Python's pickles in which CIFAR's batches are written, read without
+//! running anything: a dictionary, lists, numbers, texts and an array of NumPy.
+//!
+//! Reads strangers' bytes. Texts stay where they lie, as ranges of the file. Each word makes
+//! one value at most, so memory is bounded by the file. Whatever else a pickle says is
+//! refused by name. Never in here: what the keys of a batch mean.
+//!
+//! Served are protocols 2 to 5. Python 2 wrote the archives that are distributed, by protocol
+//! 2. Python 3 writes bytes by protocol 2 as text, which `_codecs.encode` turns back.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+type Read<T> = Result<T, String>;
+
+/// A value, by its place among all.
+pub(super) type Id = u32;
+
+/// What a pickle holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    None,
+    Number(i64),
+    Bytes(Packed),
+    Tuple(Vec<Id>),
+    List(Vec<Id>),
+    Dictionary(Vec<(Id, Id)>),
+    Array(Option<Array>),
+    /// Whether it is that of bytes, `u1`.
+    Dtype(bool),
+    Named(Named),
+}
+
+/// Bytes, or text, as they lie in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Packed {
+    pub(super) at: Range<usize>,
+    /// UTF-8, each character of which is a byte.
+    pub(super) is_text: bool,
+}
+
+/// An array of bytes in C order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Array {
+    pub(super) shape: Vec<u64>,
+    pub(super) data: Packed,
+}
+
+/// What a pickle may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    Reconstruct,
+    FromBuffer,
+    Array,
+    Dtype,
+    Encode,
+}
+
+impl Named {
+    fn of(module: &[u8], name: &[u8]) -> Option<Self> {
+        Some(match (module, name) {
+            (b"numpy.core.multiarray" | b"numpy._core.multiarray", b"_reconstruct") => {
+                Self::Reconstruct
+            }
+            (b"numpy.core.numeric" | b"numpy._core.numeric", b"_frombuffer") => Self::FromBuffer,
+            (b"numpy", b"ndarray") => Self::Array,
+            (b"numpy", b"dtype") => Self::Dtype,
+            (b"_codecs", b"encode") => Self::Encode,
+            _ => return None,
+        })
+    }
+}
+
+/// A pickle that was read.
+#[derive(Debug)]
+pub(super) struct Pickle {
+    values: Vec<Value>,
+    top: Id,
+}
+
+impl Pickle {
+    /// # Errors
+    /// A fragment for behind the file's name: what no batch of CIFAR has.
+    pub(super) fn read(file: &[u8]) -> Read<Self> {
+        Reader {
+            file,
+            at: 0,
+            values: Vec::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: HashMap::new(),
+        }
+        .read()
+    }
+
+    pub(super) fn top(&self) -> &Value {
+        self.get(self.top)
+    }
+
+    pub(super) fn get(&self, id: Id) -> &Value {
+        self.values.get(id as usize).unwrap_or(&Value::None)
+    }
+}
+
+struct Reader<'a> {
+    file: &'a [u8],
+    at: usize,
+    values: Vec<Value>,
+    stack: Vec<Id>,
+    /// How many values lay below each mark.
+    marks: Vec<usize>,
+    memo: HashMap<u32, Id>,
+}
+
+fn cut() -> String {
+    "ends within a pickle".into()
+}
+
+fn broken() -> String {
+    "is damaged: its pickle does not fit together".into()
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Read<Pickle> {
+        loop {
+            let word = self.byte()?;
+            match word {
+                b'.' => {
+                    let top = self.pop()?;
+                    let values = self.values;
+                    return Ok(Pickle { values, top });
+                }
+                // A protocol; and a frame, whose words follow by themselves.
+                0x80 => match self.byte()? {
+                    2..=5 => {}
+                    other => {
+                        return Err(format!("is a pickle of protocol {other}: 2 to 5 are read"));
+                    }
+                },
+                0x95 => {
+                    self.take(8)?;
+                }
+                b'q' => {
+                    let key = self.byte()?.into();
+                    self.put(key)?;
+                }
+                b'r' => {
+                    let key = self.length::<4>()? as u32;
+                    self.put(key)?;
+                }
+                0x94 => self.put(self.memo.len() as u32)?,
+                b'h' => {
+                    let key = self.byte()?.into();
+                    self.recall(key)?;
+                }
+                b'j' => {
+                    let key = self.length::<4>()? as u32;
+                    self.recall(key)?;
+                }
+                b'(' => self.marks.push(self.stack.len()),
+                b'U' | b'C' => self.bytes::<1>(false)?,
+                b'T' | b'B' => self.bytes::<4>(false)?,
+                0x8e | 0x96 => self.bytes::<8>(false)?,
+                0x8c => self.bytes::<1>(true)?,
+                b'X' => self.bytes::<4>(true)?,
+                0x8d => self.bytes::<8>(true)?,
+                b'N' => self.push(Value::None)?,
+                0x88 => self.push(Value::Number(1))?,
+                0x89 => self.push(Value::Number(0))?,
+                b'K' => {
+                    let number = self.byte()?.into();
+                    self.push(Value::Number(number))?;
+                }
+                b'M' => {
+                    let number = self.length::<2>()? as i64;
+                    self.push(Value::Number(number))?;
+                }
+                b'J' => {
+                    let number = self.length::<4>()? as u32 as i32;
+                    self.push(Value::Number(number.into()))?;
+                }
+                b'}' => self.push(Value::Dictionary(Vec::new()))?,
+                b']' => self.push(Value::List(Vec::new()))?,
+                b')' => self.push(Value::Tuple(Vec::new()))?,
+                0x85..=0x87 => {
+                    let from = self.stack.len().checked_sub(usize::from(word - 0x84));
+                    let items = self.stack.split_off(from.ok_or_else(broken)?);
+                    self.push(Value::Tuple(items))?;
+                }
+                b't' => {
+                    let items = self.marked()?;
+                    self.push(Value::Tuple(items))?;
+                }
+                b's' => {
+                    let value = self.pop()?;
+                    let key = self.pop()?;
+                    self.entries(vec![key, value])?;
+                }
+                b'u' => {
+                    let items = self.marked()?;
+                    self.entries(items)?;
+                }
+                b'a' => {
+                    let item = self.pop()?;
+                    self.append(vec![item])?;
+                }
+                b'e' => {
+                    let items = self.marked()?;
+                    self.append(items)?;
+                }
+                b'c' => {
+                    let module = self.line()?;
+                    let name = self.line()?;
+                    self.name(module, name)?;
+                }
+                0x93 => {
+                    let name = self.pop()?;
+                    let module = self.pop()?;
+                    let range = |id| match self.value(id) {
+                        Some(Value::Bytes(packed)) => Ok(packed.at.clone()),
+                        _ => Err(broken()),
+                    };
+                    let (module, name) = (range(module)?, range(name)?);
+                    self.name(module, name)?;
+                }
+                b'R' => self.reduce()?,
+                b'b' => self.build()?,
+                other => {
+                    return Err(format!(
+                        "has the word {other:#04x} of pickles, which no batch of CIFAR has"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: usize) -> Read<Range<usize>> {
+        let end = self
+            .at
+            .checked_add(bytes)
+            .filter(|end| *end <= self.file.len());
+        let range = self.at..end.ok_or_else(cut)?;
+        self.at = range.end;
+        Ok(range)
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        let range = self.take(1)?;
+        self.file.get(range.start).copied().ok_or_else(cut)
+    }
+
+    /// A number of so many bytes, the least first.
+    fn length<const N: usize>(&mut self) -> Read<u64> {
+        let range = self.take(N)?;
+        let bytes = self.file.get(range).ok_or_else(cut)?;
+        Ok(bytes
+            .iter()
+            .rev()
+            .fold(0, |sum, b| (sum << 8) | u64::from(*b)))
+    }
+
+    fn line(&mut self) -> Read<Range<usize>> {
+        let rest = self.file.get(self.at..).unwrap_or_default();
+        let length = rest.iter().position(|b| *b == b'\n').ok_or_else(cut)?;
+        let range = self.take(length + 1)?;
+        Ok(range.start..range.end - 1)
+    }
+
+    fn bytes<const N: usize>(&mut self, is_text: bool) -> Read<()> {
+        let length = usize::try_from(self.length::<N>()?).map_err(|_| cut())?;
+        let at = self.take(length)?;
+        self.push(Value::Bytes(Packed { at, is_text }))
+    }
+
+    fn push(&mut self, value: Value) -> Read<()> {
+        let id = Id::try_from(self.values.len()).map_err(|_| broken())?;
+        self.values.push(value);
+        self.stack.push(id);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Read<Id> {
+        let below = self.marks.last().copied().unwrap_or(0);
+        if self.stack.len() <= below {
+            return Err(broken());
+        }
+        self.stack.pop().ok_or_else(broken)
+    }
+
+    /// What lies above the last mark, and the mark itself.
+    fn marked(&mut self) -> Read<Vec<Id>> {
+        let below = self.marks.pop().ok_or_else(broken)?;
+        if below > self.stack.len() {
+            return Err(broken());
+        }
+        Ok(self.stack.split_off(below))
+    }
+
+    fn value(&self, id: Id) -> Option<&Value> {
+        self.values.get(id as usize)
+    }
+
+    fn last(&mut self) -> Read<&mut Value> {
+        let id = self.stack.last().copied().ok_or_else(broken)?;
+        self.values.get_mut(id as usize).ok_or_else(broken)
+    }
+
+    fn put(&mut self, key: u32) -> Read<()> {
+        let id = self.stack.last().copied().ok_or_else(broken)?;
+        self.memo.insert(key, id);
+        Ok(())
+    }
+
+    fn recall(&mut self, key: u32) -> Read<()> {
+        let id = self.memo.get(&key).copied().ok_or_else(broken)?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    fn entries(&mut self, items: Vec<Id>) -> Read<()> {
+        let Value::Dictionary(entries) = self.last()? else {
+            return Err(broken());
+        };
+        let (pairs, []) = items.as_chunks::<2>() else {
+            return Err(broken());
+        };
+        entries.extend(pairs.iter().map(|[key, value]| (*key, *value)));
+        Ok(())
+    }
+
+    fn append(&mut self, items: Vec<Id>) -> Read<()> {
+        let Value::List(list) = self.last()? else {
+            return Err(broken());
+        };
+        list.extend(items);
+        Ok(())
+    }
+
+    fn name(&mut self, module: Range<usize>, name: Range<usize>) -> Read<()> {
+        let text = |range| self.file.get(range).unwrap_or_default();
+        let (module, name) = (text(module), text(name));
+        let named = Named::of(module, name).ok_or_else(|| {
+            let short = |text: &[u8]| text[..text.len().min(60)].escape_ascii().to_string();
+            format!(
+                "calls {}.{}, which no batch of CIFAR does: pickles are never run",
+                short(module),
+                short(name)
+            )
+        })?;
+        self.push(Value::Named(named))
+    }
+
+    fn reduce(&mut self) -> Read<()> {
+        let (given, function) = (self.pop()?, self.pop()?);
+        let (Some(Value::Named(named)), Some(Value::Tuple(given))) =
+            (self.value(function), self.value(given))
+        else {
+            return Err(broken());
+        };
+        let given: Vec<_> = given.iter().map(|id| self.value(*id)).collect();
+        let made = match (named, given.as_slice()) {
+            (Named::Reconstruct, [Some(Value::Named(Named::Array)), ..]) => Value::Array(None),
+            (Named::Dtype, [Some(Value::Bytes(name)), ..]) => {
+                Value::Dtype(self.file.get(name.at.clone()) == Some(b"u1".as_slice()))
+            }
+            // Its bytes are the characters of a text.
+            (Named::Encode, [Some(Value::Bytes(text)), Some(Value::Bytes(by))])
+                if text.is_text && self.file.get(by.at.clone()) == Some(b"latin1".as_slice()) =>
+            {
+                Value::Bytes(text.clone())
+            }
+            (Named::FromBuffer, [Some(data), Some(dtype), Some(shape), Some(order)]) => {
+                let is_c = matches!(order, Value::Bytes(order)
+                    if self.file.get(order.at.clone()) == Some(b"C".as_slice()));
+                Value::Array(Some(self.array(shape, dtype, is_c, data)?))
+            }
+            _ => return Err(broken()),
+        };
+        self.push(made)
+    }
+
+    fn build(&mut self) -> Read<()> {
+        let state = self.pop()?;
+        let made = match (
+            self.stack.last().and_then(|id| self.value(*id)),
+            self.value(state),
+        ) {
+            // The order of its bytes, of which it has one.
+            (Some(Value::Dtype(_)), Some(Value::Tuple(_))) => return Ok(()),
+            (Some(Value::Array(None)), Some(Value::Tuple(state))) => {
+                let state: Vec<_> = state.iter().map(|id| self.value(*id)).collect();
+                let [_, Some(shape), Some(dtype), Some(order), Some(data)] = state.as_slice()
+                else {
+                    return Err(broken());
+                };
+                self.array(shape, dtype, **order == Value::Number(0), data)?
+            }
+            _ => return Err(broken()),
+        };
+        *self.last()? = Value::Array(Some(made));
+        Ok(())
+    }
+
+    fn array(&self, shape: &Value, dtype: &Value, is_c: bool, data: &Value) -> Read<Array> {
+        let (Value::Tuple(shape), Value::Bytes(data)) = (shape, data) else {
+            return Err(broken());
+        };
+        let side = |id: &Id| match self.value(*id) {
+            Some(Value::Number(side)) => u64::try_from(*side).map_err(|_| broken()),
+            _ => Err(broken()),
+        };
+        let shape = shape.iter().map(side).collect::<Read<Vec<_>>>()?;
+        if *dtype != Value::Dtype(true) || !is_c {
+            return Err("has an array that is not of uint8 in C order".into());
+        }
+        Ok(Array {
+            shape,
+            data: data.clone(),
+        })
+    }
+}
