@@ -143,7 +143,7 @@ def _lists(folder, pictures):
 
     def write(file, line):
         lines = [line(number, name) for number, name in enumerate(names)]
-        (folder / file).write_text("# paths of default/\n" + "\n".join(lines) + "\n")
+        (folder / file).write_text("\n".join(lines) + "\n")
 
     write("classes.txt", lambda i, name: f"{name} {i * 7 % 5}")
     write("tabs.txt", lambda i, name: f"{name}\t{i % 3}")
