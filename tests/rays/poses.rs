@@ -45,7 +45,8 @@ fn a_scale_in_a_rotation_changes_no_ray() {
             RayField::DirectionNorms,
             RayField::PixelAreas,
         ] {
-            let [due, found] = [&plain, &scaled].map(|s| floats(&mut s.rays(1).build().unwrap(), field));
+            let [due, found] =
+                [&plain, &scaled].map(|s| floats(&mut s.rays(1).build().unwrap(), field));
             assert!(
                 due.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-6),
                 "{scale} {field:?}"
@@ -71,7 +72,10 @@ fn directions_have_length_1_whatever_the_pose() {
     let plain = Written::new();
     let mut due = plain.rays(1).build().unwrap();
     let straight = due.next_batch().unwrap();
-    let (indices, before) = (straight.indices().unwrap(), straight.floats(RayField::Directions));
+    let (indices, before) = (
+        straight.indices().unwrap(),
+        straight.floats(RayField::Directions),
+    );
     for by in [times(3.0), mirrored, stretched, skewed] {
         let scene = changed(by);
         let mut rays = scene.rays(1).build().unwrap();
@@ -80,7 +84,11 @@ fn directions_have_length_1_whatever_the_pose() {
         assert!(batch.indices().unwrap() == indices);
         let found = batch.floats(RayField::Directions).unwrap();
         let valid = batch.bytes(RayField::Valid).unwrap();
-        let pairs = found.as_chunks::<3>().0.iter().zip(before.as_ref().unwrap().as_chunks::<3>().0);
+        let pairs = found
+            .as_chunks::<3>()
+            .0
+            .iter()
+            .zip(before.as_ref().unwrap().as_chunks::<3>().0);
         for (ray, (found, before)) in pairs.enumerate() {
             if valid[ray] == 0 {
                 continue;
@@ -95,7 +103,9 @@ fn directions_have_length_1_whatever_the_pose() {
                 (0..3).map(|i| axis[i] * f64::from(before[i])).sum::<f64>()
             });
             let mut out = [0, 1, 2].map(|row| {
-                (0..3).map(|column| to.0[row][column] * inside[column]).sum::<f64>()
+                (0..3)
+                    .map(|column| to.0[row][column] * inside[column])
+                    .sum::<f64>()
             });
             let length = out.iter().map(|v| v * v).sum::<f64>().sqrt();
             out = out.map(|v| v / length);

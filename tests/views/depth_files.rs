@@ -27,7 +27,12 @@ fn unnamed(folder: &str, save: impl Fn(&Path)) -> Written {
 }
 
 fn depths(view: &View) -> Vec<f32> {
-    let numbers = view.bytes(ViewField::Depth).unwrap().as_chunks::<4>().0.iter();
+    let numbers = view
+        .bytes(ViewField::Depth)
+        .unwrap()
+        .as_chunks::<4>()
+        .0
+        .iter();
     numbers.map(|number| f32::from_ne_bytes(*number)).collect()
 }
 
@@ -36,20 +41,34 @@ fn first(builder: ViewsBuilder) -> Result<Vec<f32>> {
     let mut views = builder.build()?;
     let scale = views.scene().depth_scale();
     let view = views.next_view()?;
-    Ok(depths(&view).iter().map(|v| (f64::from(*v) / scale) as f32).collect())
+    Ok(depths(&view)
+        .iter()
+        .map(|v| (f64::from(*v) / scale) as f32)
+        .collect())
 }
 
 fn close(found: &[f32], wanted: &[f32]) -> bool {
     found.len() == wanted.len()
-        && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs())
+        && found
+            .iter()
+            .zip(wanted)
+            .all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs())
 }
 
 #[test]
 fn depths_that_nobody_asked_for_end_no_run() {
     type Save = fn(&Path);
     let spoils: [Save; 3] = [
-        |path| GrayImage::from_pixel(WIDTH, HEIGHT, Luma([200])).save(path).unwrap(),
-        |path| GrayImage::from_pixel(HEIGHT, WIDTH, Luma([200])).save(path).unwrap(),
+        |path| {
+            GrayImage::from_pixel(WIDTH, HEIGHT, Luma([200]))
+                .save(path)
+                .unwrap()
+        },
+        |path| {
+            GrayImage::from_pixel(HEIGHT, WIDTH, Luma([200]))
+                .save(path)
+                .unwrap()
+        },
         |path| fs::write(path, b"no picture").unwrap(),
     ];
     for save in spoils {
@@ -61,7 +80,11 @@ fn depths_that_nobody_asked_for_end_no_run() {
         let report = rays.scene().report();
         assert_eq!((report.depths, report.found_depths), (0, u64::from(IMAGES)));
         let note = "depths were found by their names. They are read when depths are asked for";
-        assert!(report.notes.iter().any(|text| text.contains(note)), "{:?}", report.notes);
+        assert!(
+            report.notes.iter().any(|text| text.contains(note)),
+            "{:?}",
+            report.notes
+        );
     }
 }
 
@@ -71,12 +94,17 @@ fn depths_that_are_asked_for_are_found_by_the_names_of_images() {
     let wanted: Vec<f32> = picture.as_raw().iter().map(|v| f32::from(*v)).collect();
     for folder in ["depths", "depth"] {
         let scene = unnamed(folder, |path| picture.save(path).unwrap());
-        assert!(close(&first(views(&scene, 1).depths(true)).unwrap(), &wanted));
+        assert!(close(
+            &first(views(&scene, 1).depths(true)).unwrap(),
+            &wanted
+        ));
         let mut rays = scene.rays(1).depths(true).build().unwrap();
         assert!(rays.next_batch().unwrap().has(RayField::Depths));
         // A scene that was read before.
         let read = Scene::open(scene.path(), &SceneOptions::default()).unwrap();
-        let of_read = featherload::views::Views::builder(read).workers(1).depths(true);
+        let of_read = featherload::views::Views::builder(read)
+            .workers(1)
+            .depths(true);
         let of_read = of_read.helper(crate::common::FEATHERLOAD);
         assert!(close(&first(of_read).unwrap(), &wanted));
         let mut options = SceneOptions::default();
@@ -96,9 +124,19 @@ fn inverse_depths_are_named_and_not_read_as_lengths() {
     let mut plain = views(&scene, 1).build().unwrap();
     assert!(!plain.next_view().unwrap().has(ViewField::Depth));
     let notes = plain.scene().notes.join(" ");
-    assert!(notes.contains("inverse depths (depth_params.json)"), "{notes}");
-    let e = views(&scene, 1).depths(true).build().unwrap_err().to_string();
-    assert!(e.contains("depth_params.json") && e.contains("inverse"), "{e}");
+    assert!(
+        notes.contains("inverse depths (depth_params.json)"),
+        "{notes}"
+    );
+    let e = views(&scene, 1)
+        .depths(true)
+        .build()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("depth_params.json") && e.contains("inverse"),
+        "{e}"
+    );
 }
 
 /// `cv2.resize(.., INTER_NEAREST)` of `nerfstudio.data.utils.data_utils`.
@@ -114,11 +152,12 @@ fn depths_of_another_size_are_resized_as_nerfstudio_does() {
         };
         let pixels = (0..HEIGHT).flat_map(|row| (0..WIDTH).map(move |col| (row, col)));
         let wanted: Vec<f32> = pixels
-            .map(|(row, col)| {
-                level(place(row, HEIGHT, height), place(col, WIDTH, width)).into()
-            })
+            .map(|(row, col)| level(place(row, HEIGHT, height), place(col, WIDTH, width)).into())
             .collect();
-        assert!(close(&first(views(&scene, 1)).unwrap(), &wanted), "{times} / {per}");
+        assert!(
+            close(&first(views(&scene, 1)).unwrap(), &wanted),
+            "{times} / {per}"
+        );
     }
 }
 
@@ -135,7 +174,10 @@ fn floats_and_8_bits_count_as_nerfstudio_counts_them() {
     let flat = GrayImage::from_fn(WIDTH, HEIGHT, |x, y| Luma([(x + y) as u8]));
     let grey: Vec<f32> = flat.as_raw().iter().map(|v| f32::from(*v)).collect();
     let saves: [(Box<dyn Fn(&Path)>, Vec<f32>); 2] = [
-        (Box::new(move |path| fs::write(path, &array).unwrap()), metres),
+        (
+            Box::new(move |path| fs::write(path, &array).unwrap()),
+            metres,
+        ),
         (Box::new(move |path| flat.save(path).unwrap()), grey),
     ];
     for (save, wanted) in saves {

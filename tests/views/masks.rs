@@ -47,10 +47,19 @@ fn a_dynamic_mask_leaves_out_what_is_not_zero() {
         let right = wanted(|row, col| !left(row, col));
         assert!(found.iter().all(|mask| *mask == right));
         let mut rays = scene.rays(1).build().unwrap();
-        assert!(rays.scene().frames.iter().all(|frame| frame.mask_is_inverted));
+        assert!(
+            rays.scene()
+                .frames
+                .iter()
+                .all(|frame| frame.mask_is_inverted)
+        );
         let batch = rays.next_batch().unwrap();
         let drawn = batch.indices().unwrap();
-        assert!(drawn.iter().all(|[_, row, col]| !left(*row as u32, *col as u32)));
+        assert!(
+            drawn
+                .iter()
+                .all(|[_, row, col]| !left(*row as u32, *col as u32))
+        );
     }
 }
 
@@ -85,7 +94,10 @@ fn all_bits_of_a_mask_count() {
         for image in 0..IMAGES {
             picture.save(mask_path(scene.path(), image)).unwrap();
         }
-        assert!(shown(&scene, 1).iter().all(|mask| *mask == wanted(left)), "{high}");
+        assert!(
+            shown(&scene, 1).iter().all(|mask| *mask == wanted(left)),
+            "{high}"
+        );
     }
 }
 
@@ -103,10 +115,11 @@ fn a_mask_of_another_size_is_resized_to_its_image() {
         let large = GrayImage::from_fn(width, height, |x, y| Luma([255 * u8::from(holds(y, x))]));
         let scene = Written::with_masks(|_| Some(large.clone()));
         let place = |at: u32, of: u32, among: u32| (2 * at + 1) * among / (2 * of);
-        let right = wanted(|row, col| {
-            holds(place(row, HEIGHT, height), place(col, WIDTH, width))
-        });
-        assert!(shown(&scene, 1).iter().all(|mask| *mask == right), "{times} / {per}");
+        let right = wanted(|row, col| holds(place(row, HEIGHT, height), place(col, WIDTH, width)));
+        assert!(
+            shown(&scene, 1).iter().all(|mask| *mask == right),
+            "{times} / {per}"
+        );
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
-use crate::scene_args::SplitArg;
+use crate::scene_args::{SceneReading, SplitArg};
 use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 
 /// Draw batches of rays from a scene. Reports rays per second, start and memory.
@@ -22,6 +22,9 @@ pub struct RaysArgs {
     /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
     /// file.
     scene: PathBuf,
+
+    #[command(flatten)]
+    reading: SceneReading,
 
     /// Rays of a step.
     #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS)]
@@ -223,7 +226,7 @@ impl RaysArgs {
             (None, None, Spread::Uniform) => RaySampler::Uniform,
             (None, None, Spread::ByImage) => RaySampler::ByImage,
         };
-        let mut builder = Rays::builder(self.scene.as_path())
+        let mut builder = Rays::builder(self.reading.source(&self.scene))
             .rays(self.rays)
             .start(self.start)
             .split(self.split.into())

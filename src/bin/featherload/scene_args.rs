@@ -1,7 +1,12 @@
 //! Arguments of the commands over a scene.
 
-use clap::ValueEnum;
-use featherload::scenes::Split;
+use std::path::Path;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use featherload::Error;
+use featherload::rays::SceneSource;
+use featherload::scenes::{ImageOrder, SceneOptions, Split};
 
 /// Frames of a scene.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -19,4 +24,29 @@ impl From<SplitArg> for Split {
             SplitArg::Test => Self::Test,
         }
     }
+}
+
+/// How a scene is read.
+#[derive(Debug, Args)]
+pub struct SceneReading {
+    /// The order of the images, which decides how they are split: by name, or as nerfstudio's
+    /// parser of the format has it (default: nerfstudio; for COLMAP name, as gsplat).
+    #[arg(long, value_name = "ORDER", value_parser = orders())]
+    pub image_order: Option<ImageOrder>,
+}
+
+impl SceneReading {
+    pub fn source(&self, scene: &Path) -> SceneSource {
+        let mut options = SceneOptions::default();
+        options.image_order = self.image_order;
+        SceneSource::Path(scene.to_owned(), options)
+    }
+}
+
+fn orders() -> impl TypedValueParser<Value = ImageOrder> {
+    let names = ImageOrder::ALL.map(ImageOrder::name);
+    PossibleValuesParser::new(names).try_map(|name| {
+        let order = ImageOrder::ALL.into_iter().find(|o| o.name() == name);
+        order.ok_or_else(|| Error::config(format!("{name:?} is no order of images")))
+    })
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_args::parse_bytes;
-use crate::scene_args::SplitArg;
+use crate::scene_args::{SceneReading, SplitArg};
 use crate::{Outcome, interrupt, output, scene_plan};
 
 /// Show whole images of a scene, one a step. Reports images per second, start and memory.
@@ -21,6 +21,9 @@ pub struct ViewsArgs {
     /// A folder with transforms.json, a COLMAP model or transforms_train.json; or one such
     /// file.
     scene: PathBuf,
+
+    #[command(flatten)]
+    reading: SceneReading,
 
     /// Steps.
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -168,7 +171,7 @@ struct Report {
 
 impl ViewsArgs {
     fn builder(&self) -> ViewsBuilder {
-        let mut builder = Views::builder(self.scene.as_path())
+        let mut builder = Views::builder(self.reading.source(&self.scene))
             .start(self.start)
             .split(self.split.into())
             .undistort(self.undistort)

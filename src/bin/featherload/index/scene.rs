@@ -8,6 +8,7 @@ use featherload::{Lens, Result, Scene};
 
 use crate::Outcome;
 use crate::output;
+use crate::scene_args::SceneReading;
 
 /// Cameras that are listed for people; `--json` has all.
 const MOST_CAMERAS: usize = 8;
@@ -22,6 +23,9 @@ pub struct SceneArgs {
     /// Count the images of a scene as samples of a data set.
     #[arg(long)]
     samples: bool,
+
+    #[command(flatten)]
+    reading: SceneReading,
 
     /// Of a scene: refuse one of which an image is missing or cannot be read.
     #[arg(long)]
@@ -40,7 +44,10 @@ pub struct SceneArgs {
 impl SceneArgs {
     /// Whether `src` is to be read as a scene.
     pub fn is_scene(&self, src: &Path) -> bool {
-        let asked = self.scene || self.strict || self.downscale_folder.is_some();
+        let asked = self.scene
+            || self.reading.image_order.is_some()
+            || self.strict
+            || self.downscale_folder.is_some();
         asked || self.svg.is_some() || (!self.samples && Scene::detect(src).is_some())
     }
 }
@@ -50,6 +57,7 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
         output::check_writable("--svg", file)?;
     }
     let mut options = SceneOptions::default();
+    options.image_order = args.reading.image_order;
     options.strict = args.strict;
     options.downscale_folder = args.downscale_folder;
     if let Some(pixels) = max_pixels {
