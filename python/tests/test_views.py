@@ -213,10 +213,23 @@ def _torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def test_a_depth_of_another_size_is_named(views: Make, deep: Path) -> None:
-    write_png16(deep / "depths/01.png", ROWS[:-1] * 3)
-    with pytest.raises(featherload.SampleError, match=r"01\.png.*give the depth the image's size"):
+def test_a_depth_of_another_shape_is_named(views: Make, deep: Path) -> None:
+    write_png16(deep / "depths/01.png", ROWS[: len(ROWS) // 2] * 3)
+    with pytest.raises(featherload.SampleError, match=r"01\.png.*give the depth the image's width"):
         shown(views(deep), IMAGES)
+
+
+def test_depths_that_no_file_names_are_read_when_asked_for(views: Make, tmp_path: Path) -> None:
+    folder = write_scene(tmp_path)
+    (folder / "depths").mkdir()
+    for number in range(IMAGES):
+        np.save(folder / f"depths/{number:02}.npy", np.full(ROWS.shape, 2.5, np.float32))
+    plain = views(folder, shuffle=False)
+    assert next(plain).depth is None
+    assert plain.scene.report["found_depths"] == IMAGES
+    asked = views(folder, shuffle=False, depths=True, depth_unit=1.0)
+    depth = next(asked).depth
+    assert np.allclose(depth, 2.5 * asked.scene.scale, rtol=1e-6)
 
 
 def test_straight_images_have_the_camera_that_made_them(views: Make, deep: Path) -> None:

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use featherload::rays::SceneSource;
-use featherload::scenes::{SceneFormat, SceneOptions, Split};
+use featherload::scenes::{ImageOrder, SceneFormat, SceneOptions, Split};
 use featherload::{Error, Result};
 
 use crate::output;
@@ -35,12 +35,17 @@ pub struct SceneReading {
     /// most images that are there).
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub format: Option<SceneFormat>,
+    /// The order of the images, which decides how they are split: by name, or as nerfstudio's
+    /// parser of the format has it (default: nerfstudio; for COLMAP name, as gsplat).
+    #[arg(long, value_name = "ORDER", value_parser = orders())]
+    pub image_order: Option<ImageOrder>,
 }
 
 impl SceneReading {
     pub fn source(&self, scene: &Path) -> SceneSource {
         let mut options = SceneOptions::default();
         options.format = self.format;
+        options.image_order = self.image_order;
         SceneSource::Path(scene.to_owned(), options)
     }
 }
@@ -50,6 +55,14 @@ fn formats() -> impl TypedValueParser<Value = SceneFormat> {
     PossibleValuesParser::new(names).try_map(|name| {
         let format = SceneFormat::ALL.into_iter().find(|f| f.name() == name);
         format.ok_or_else(|| Error::config(format!("{name:?} is no format of scenes")))
+    })
+}
+
+fn orders() -> impl TypedValueParser<Value = ImageOrder> {
+    let names = ImageOrder::ALL.map(ImageOrder::name);
+    PossibleValuesParser::new(names).try_map(|name| {
+        let order = ImageOrder::ALL.into_iter().find(|o| o.name() == name);
+        order.ok_or_else(|| Error::config(format!("{name:?} is no order of images")))
     })
 }
 

@@ -46,6 +46,7 @@ impl SceneArgs {
     pub fn is_scene(&self, src: &Path) -> bool {
         let asked = self.scene
             || self.reading.format.is_some()
+            || self.reading.image_order.is_some()
             || self.strict
             || self.downscale_folder.is_some();
         let is_found = || Scene::detect(src).is_some() || Scene::conversion(src).is_some();
@@ -59,6 +60,7 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
     }
     let mut options = SceneOptions::default();
     options.format = args.reading.format;
+    options.image_order = args.reading.image_order;
     options.strict = args.strict;
     options.downscale_folder = args.downscale_folder;
     if let Some(pixels) = max_pixels {

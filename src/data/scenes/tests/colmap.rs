@@ -64,7 +64,7 @@ fn images_are_in_the_order_of_gsplat_or_of_nerfstudio() {
             scene.frames.into_iter().map(|f| f.name).collect::<Vec<_>>()
         };
         let by_name = ["a.png", "b.png", "sub/c.png"];
-        let by_number = ["sub/c.png", "b.png", "a.png"];
+        let by_number = ["sub/c.png", "a.png", "b.png"];
         assert_eq!(names(None), by_name);
         assert_eq!(names(Some(ImageOrder::Name)), by_name);
         assert_eq!(names(Some(ImageOrder::Nerfstudio)), by_number);
