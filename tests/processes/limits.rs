@@ -75,7 +75,7 @@ fn data(dir: &Path) -> u64 {
         ("d_large.png", encoded(4_000, 4_000, ImageFormat::Png)),
         ("e_large.tiff", encoded(2_000, 2_000, ImageFormat::Tiff)),
         ("f_scans.jpg", jpeg(3_000, true)),
-        ("g_too_large.tiff", encoded(4_000, 4_000, ImageFormat::Tiff)),
+        ("g_too_large.webp", encoded(4_000, 4_000, ImageFormat::WebP)),
     ];
     for (name, bytes) in &files {
         fs::write(dir.join(name), bytes).unwrap();
@@ -134,7 +134,7 @@ fn one_picture_costs_the_next_nothing_and_nobody_is_over_the_limit() {
     for bad in [
         "a_forged.png: corrupt",
         "c_wide.png: too large",
-        "g_too_large.tiff: too large",
+        "g_too_large.webp: too large",
     ] {
         assert_eq!(
             faults.iter().filter(|f| f.starts_with(bad)).count(),
