@@ -217,7 +217,7 @@ fn a_run_that_is_too_short_has_no_rate_and_says_what_makes_it_longer() {
     for (args, longer) in [
         (&["--batch", "4"][..], "Use --epochs "),
         (&["--batch", "64"], "Use --epochs "),
-        (&["--batch", "2", "--limit", "4"], "Use --limit "),
+        (&["--batch", "2", "--limit", "4"], ", without --limit"),
     ] {
         let run = [&["bench", source, "--workers", "1"], args].concat();
         let text = stdout(&featherload(&run));

@@ -45,7 +45,7 @@ use crate::sys::sealed::SealedBytes;
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
 /// Changed with what samples are made of shards.
-const FORM: u32 = 4;
+const FORM: u32 = 5;
 
 /// Of all that is kept under other names by another program of ours.
 fn this_version() -> String {
