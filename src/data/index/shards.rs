@@ -17,8 +17,8 @@
 //!   such a place, or at an end that lacks the blocks which end a tar, is left out,
 //!   and counted.
 //!
-//! - `options`: how they are read; `group`: one shard; `found`: what is in it; `unsorted`: members
-//!   of a sample that do not stand together;
+//! - `options`: how they are read; `group`: one shard; `found`: what is in it;
+//! - `member_order`: members of a sample that do not stand together;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
@@ -26,8 +26,8 @@ mod dali;
 mod found;
 mod group;
 mod joined;
+mod member_order;
 mod options;
-mod unsorted;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -185,7 +185,9 @@ fn read_all(paths: &[PathBuf], root: &Path, labels: &ShardLabels) -> Result<Vec<
 /// One shard, which is in `root`.
 pub(super) fn read_one(path: &Path, root: &Path, labels: &ShardLabels) -> Result<Found> {
     let shown = path.strip_prefix(root).unwrap_or(path);
-    group::read(path, shown, labels)
+    let found = group::read(path, shown, labels)?;
+    member_order::refuse(path, shown, &found, labels)?;
+    Ok(found)
 }
 
 /// What all shards have, with labels of one kind.

@@ -10,7 +10,7 @@
 //!
 //! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
 //!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `present`: what a record of JSON
+//! - `row`: what a record says; `csv`, `json`: records as rows; `record_keys`: what a record of JSON
 //!   has where a place is missing; `records`: those of CSV as
 //!   bytes;
 //! - `labels`: labels of all records.
@@ -21,7 +21,7 @@ mod form;
 mod json;
 mod labels;
 mod options;
-mod present;
+mod record_keys;
 mod records;
 mod row;
 

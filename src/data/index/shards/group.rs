@@ -14,7 +14,6 @@ use crate::data::index::names::rank;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::data::index::shards::found::{Found, Raw};
 use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels};
-use crate::data::index::shards::unsorted;
 use crate::data::index::value::{self, Value};
 use crate::data::shard;
 use crate::data::shard::header::BLOCK;
@@ -37,10 +36,7 @@ pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
         let mut grouper = Grouper::new(&file, path, shown, labels);
         grouper.by_index = true;
         match grouper.members_of(&idx) {
-            Ok(()) => {
-                unsorted::refuse(path, shown, &grouper.found, labels)?;
-                return Ok(grouper.found);
-            }
+            Ok(()) => return Ok(grouper.found),
             // The headers say whether it is true of the shard.
             Err(why) => tracing::warn!(
                 "{}: {why}, so the shard's headers are read",
@@ -56,7 +52,6 @@ pub(crate) fn read(path: &Path, shown: &Path, labels: &ShardLabels) -> Result<Fo
     let walked = walk.finish();
     refuse_what_is_no_tar(path, &file, len, &walked)?;
     grouper.end(&walked, len, &index, is_newer)?;
-    unsorted::refuse(path, shown, &grouper.found, labels)?;
     Ok(grouper.found)
 }
 

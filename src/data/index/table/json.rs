@@ -15,7 +15,7 @@ use crate::data::index::names::shown;
 use crate::data::index::report::TableColumns;
 use crate::data::index::table::options::{TableLabels, TableOptions};
 use crate::data::index::table::row::{Row, Rows, part, ticked, without_label};
-use crate::data::index::table::{columns, present};
+use crate::data::index::table::{columns, record_keys};
 use crate::data::index::value::{self, Value};
 use crate::error::Error;
 
@@ -142,8 +142,8 @@ impl Chosen {
             found => {
                 let name = &self.path.name;
                 return Err(match found {
-                    None => without_path(name, false) + &present::beside(line, name),
-                    Some(value) => match present::inside(value, name) {
+                    None => without_path(name, false) + &record_keys::beside(line, name),
+                    Some(value) => match record_keys::inside(value, name) {
                         Some(inside) => format!("{} {inside}", ticked(name)),
                         None => without_path(name, true),
                     },
@@ -151,12 +151,12 @@ impl Chosen {
             }
         }
         let missing =
-            |place: &Place| without_label(&place.name) + &present::beside(line, &place.name);
+            |place: &Place| without_label(&place.name) + &record_keys::beside(line, &place.name);
         row.label = match self.labels.as_slice() {
             [] => None,
             [place] => {
                 let value = at(place).unwrap_or(&Json::Null);
-                if let Some(inside) = present::inside(value, &place.name) {
+                if let Some(inside) = record_keys::inside(value, &place.name) {
                     return Err(format!("{} {inside}", ticked(&place.name)));
                 }
                 let value = value::of_json_value(value, || ticked(&place.name))?;
