@@ -132,7 +132,7 @@ fn a_mistyped_pointer_lists_what_there_is() {
         ("/info/lable", "'/info' has '/info/label'"),
         (
             "info",
-            "is an object: name a place in it, one of '/info/label'",
+            "an object at 'info': name a place in it, one of '/info/label'",
         ),
         ("lable", "it has 'info', 'path'"),
     ] {

@@ -13,7 +13,8 @@
 //!   `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`,
 //!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
-//!   their paths start; `value`: a label as it is written; `foreign`: what is no data set; `encoding`: text that is not UTF-8; `boxes`: box files; `beyond`: where links lead;
+//!   their paths start; `value`: a label as it is written; `foreign`: what is no data set; `encoding`: text that is not UTF-8;
+//!   `record_keys`: what a record of JSON has; `boxes`: box files; `beyond`: where links lead;
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
@@ -58,6 +59,7 @@ mod opening;
 mod parquet;
 mod place;
 mod reach;
+mod record_keys;
 mod report;
 mod roots;
 mod samples;

@@ -200,6 +200,7 @@ pub(super) fn join(
     let mut report = ScanReport::default();
     let mut content = Content::default();
     let mut joined = Joined::new(&found, options.classes.as_ref())?;
+    let without_place = found.iter().find_map(|found| found.without_place.clone());
     let archive = found.iter().find_map(|found| found.archive.clone());
     for (path, mut found) in paths.iter().zip(found) {
         let mut of_shard = std::mem::take(&mut found.report);
@@ -254,15 +255,36 @@ pub(super) fn join(
     {
         return Err(Error::dataset(
             &paths[0],
-            format!(
-                "no sample has a label in a field '{field}': name another field, or use `labels: \
-                 none`"
-            ),
+            match (&options.labels, without_place) {
+                (ShardLabels::Json { pointer, .. }, Some(keys)) => format!(
+                    "no sample has a label at '{pointer}' of its field '{field}'{keys}: name \
+                     another place, or use `labels: none`"
+                ),
+                _ => format!(
+                    "no sample has a label in a field '{field}'{}: name another field, or use \
+                     `labels: none`",
+                    fields_of(&report)
+                ),
+            },
         ));
     }
     content.classes = joined.classes;
     content.labels = joined.labels;
     Ok((content, report))
+}
+
+/// Fields that samples have beside the picture, for an error.
+fn fields_of(report: &ScanReport) -> String {
+    let names: Vec<_> = report
+        .other_fields
+        .keys()
+        .take(8)
+        .map(String::as_str)
+        .collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" (its fields: {})", names.join(", ")),
+    }
 }
 
 fn nothing_found(

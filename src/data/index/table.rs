@@ -10,8 +10,7 @@
 //!
 //! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
 //!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `record_keys`: what a record of JSON
-//!   has where a place is missing; `records`: those of CSV as
+//! - `row`: what a record says; `csv`, `json`: records as rows; `records`: those of CSV as
 //!   bytes;
 //! - `labels`: labels of all records.
 
@@ -21,7 +20,6 @@ mod form;
 mod json;
 mod labels;
 mod options;
-mod record_keys;
 mod records;
 mod row;
 

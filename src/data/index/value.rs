@@ -5,6 +5,11 @@
 
 use serde_json::Value as Json;
 
+use crate::data::index::record_keys;
+
+/// Where a label is that is all of its document.
+const DOCUMENT: &str = "the document";
+
 /// One sample's label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
@@ -52,7 +57,7 @@ fn numbers(text: &str) -> Option<Vec<f32>> {
 pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, String> {
     let json: Json = serde_json::from_slice(text).map_err(|e| format!("is not JSON: {e}"))?;
     let place = || match pointer {
-        "" => "the document".to_owned(),
+        "" => DOCUMENT.to_owned(),
         pointer => format!("'{pointer}'"),
     };
     json.pointer(pointer)
@@ -89,10 +94,17 @@ pub(crate) fn of_json_value(
                 )),
             }
         }
-        _ => Err(format!(
-            "has no number, string or array of numbers at {}",
-            place()
-        )),
+        other => {
+            let place = place();
+            let name = match place.as_str() {
+                DOCUMENT => "",
+                name => name.trim_matches('\''),
+            };
+            Err(match record_keys::inside(other, name) {
+                Some(inside) => format!("has an object at {place}: {inside}"),
+                None => format!("has no number, string or array of numbers at {place}"),
+            })
+        }
     }
 }
 
@@ -144,7 +156,7 @@ mod tests {
             ("/m", "has an array at '/m' that is not of numbers"),
             (
                 "",
-                "has no number, string or array of numbers at the document",
+                "has an object at the document: name a place in it, one of '/a', '/e'",
             ),
         ] {
             let e = at(pointer).unwrap_err();

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::data::index::names::rank;
+use crate::data::index::record_keys;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::data::index::shards::found::{Found, Raw};
 use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels};
@@ -338,6 +339,10 @@ impl<'a> Grouper<'a> {
             Some(pointer) => value::of_json(&bytes, pointer),
             None => value::of_text(&bytes).map(Some),
         };
+        if let (Some(pointer), Ok(None)) = (pointer, &value) {
+            let keys = || record_keys::beside(&bytes, pointer);
+            self.found.without_place.get_or_insert_with(keys);
+        }
         let value = value.map_err(|what| {
             let what = format!("this label {what}: correct it, or use `labels: none`");
             self.error(&field.name, &what)

@@ -612,3 +612,37 @@ fn a_tar_of_archives_says_how_to_unpack_it() {
         );
     }
 }
+
+#[test]
+fn a_label_that_is_nowhere_is_answered_by_what_there_is() {
+    let members = [
+        ("0.jpg", "1"),
+        ("0.json", r#"{"label": 1, "info": {"a": 2}}"#),
+        ("0.txt", "x"),
+    ];
+    let json = |pointer: &str| ShardLabels::Json {
+        field: "json".to_owned(),
+        pointer: pointer.to_owned(),
+    };
+    for (labels, says) in [
+        (
+            json("/foo/bar"),
+            "at '/foo/bar' of its field 'json'; it has '/info', '/label': name",
+        ),
+        (json("/info/b"), "'/info' has '/info/a'"),
+        (
+            json("/info"),
+            "has an object at '/info': name a place in it, one of '/info/a'",
+        ),
+        (
+            ShardLabels::Field("cls".to_owned()),
+            "no sample has a label in a field 'cls' (its fields: json, txt)",
+        ),
+    ] {
+        let said = one(&members, labels).unwrap_err().to_string();
+        assert!(
+            said.contains(says) && said.contains("`labels: none`"),
+            "{said}"
+        );
+    }
+}

@@ -12,10 +12,11 @@ use serde_json::Value as Json;
 
 use crate::data::index::lines::Lines;
 use crate::data::index::names::shown;
+use crate::data::index::record_keys;
 use crate::data::index::report::TableColumns;
+use crate::data::index::table::columns;
 use crate::data::index::table::options::{TableLabels, TableOptions};
 use crate::data::index::table::row::{Row, Rows, part, ticked, without_label};
-use crate::data::index::table::{columns, record_keys};
 use crate::data::index::value::{self, Value};
 use crate::error::Error;
 
@@ -144,7 +145,7 @@ impl Chosen {
                 return Err(match found {
                     None => without_path(name, false) + &record_keys::beside(line, name),
                     Some(value) => match record_keys::inside(value, name) {
-                        Some(inside) => format!("{} {inside}", ticked(name)),
+                        Some(inside) => format!("{} is an object: {inside}", ticked(name)),
                         None => without_path(name, true),
                     },
                 });
@@ -156,9 +157,6 @@ impl Chosen {
             [] => None,
             [place] => {
                 let value = at(place).unwrap_or(&Json::Null);
-                if let Some(inside) = record_keys::inside(value, &place.name) {
-                    return Err(format!("{} {inside}", ticked(&place.name)));
-                }
                 let value = value::of_json_value(value, || ticked(&place.name))?;
                 Some(value.ok_or_else(|| missing(place))?)
             }
