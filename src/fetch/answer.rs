@@ -44,7 +44,8 @@ impl Answer {
     pub(super) fn text(&self, bucket: &str) -> String {
         match &*self.code {
             "NoSuchBucket" | "ContainerNotFound" => format!(
-                "there is no bucket '{bucket}': check its name, and the endpoint in the environment"
+                "there is no such bucket, '{bucket}': check its name, and the endpoint in the \
+                 environment"
             ),
             "InvalidBucketName" => {
                 format!("'{bucket}' is not the name of a bucket: check the address")
@@ -58,7 +59,7 @@ impl Answer {
             | "InvalidToken"
             | "ExpiredToken"
             | "AuthenticationFailed" => {
-                "the store does not accept the credentials: check those in the environment"
+                "the store does not accept them: check the credentials in the environment"
                     .to_owned()
             }
             "RequestTimeTooSkewed" => {
@@ -106,11 +107,15 @@ mod tests {
     #[test]
     fn answers_that_stay_the_same_are_final() {
         for (status, code, says) in [
-            ("404 Not Found", "NoSuchBucket", "there is no bucket 'b'"),
+            (
+                "404 Not Found",
+                "NoSuchBucket",
+                "there is no such bucket, 'b'",
+            ),
             (
                 "404 Not Found",
                 "ContainerNotFound",
-                "there is no bucket 'b'",
+                "there is no such bucket, 'b'",
             ),
             (
                 "403 Forbidden",
@@ -120,7 +125,7 @@ mod tests {
             (
                 "403 Forbidden",
                 "InvalidAccessKeyId",
-                "does not accept the credentials",
+                "check the credentials",
             ),
             (
                 "403 Forbidden",
@@ -133,11 +138,7 @@ mod tests {
                 "AuthorizationHeaderMalformed",
                 "AWS_REGION",
             ),
-            (
-                "400 Bad Request",
-                "ExpiredToken",
-                "does not accept the credentials",
-            ),
+            ("400 Bad Request", "ExpiredToken", "check the credentials"),
             (
                 "400 Bad Request",
                 "InvalidBucketName",

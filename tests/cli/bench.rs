@@ -368,7 +368,7 @@ fn the_json_object_has_the_names_of_the_contract() {
     for workers in [0u64, 2] {
         let report = bench(
             dir.path(),
-            &["--workers", &workers.to_string(), "--epochs", "2"],
+            &["--workers", &workers.to_string(), "--epochs", "100"],
         );
         for key in [
             "images_per_s",
@@ -381,7 +381,7 @@ fn the_json_object_has_the_names_of_the_contract() {
             assert!(value > 0.0 && value.is_finite(), "{key} is {}", report[key]);
         }
         assert_eq!(report["gpu_mib"].as_f64(), Some(0.0));
-        assert_eq!(report["samples"], 48);
+        assert_eq!(report["samples"], 2400);
         for key in ["failed", "skipped", "substituted", "worker_deaths"] {
             assert_eq!(report[key], 0, "{key}");
         }

@@ -6,6 +6,7 @@ mod common;
 mod bench;
 mod charts;
 mod doctor;
+mod foreign;
 mod help;
 mod paddle;
 mod pages;

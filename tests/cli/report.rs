@@ -50,7 +50,7 @@ fn bench(source: &Path, args: &[&str]) -> String {
 #[test]
 fn a_run_is_told_in_a_few_lines() {
     let dir = data(2, 12);
-    let text = bench(dir.path(), &["--workers", "1", "--epochs", "2"]);
+    let text = bench(dir.path(), &["--workers", "1", "--epochs", "100"]);
     let head: String = text.split("\n\n").next().unwrap().replace("\n  ", " | ");
     let head: Vec<&str> = head.split(" | ").collect();
     let source = dir.path().to_str().unwrap();
@@ -189,7 +189,13 @@ fn failures_are_grouped_with_five_examples_and_a_file_has_all() {
     let out = object(
         &command(
             &[
-                &["bench", dir.path().to_str().unwrap(), "--json"],
+                &[
+                    "bench",
+                    dir.path().to_str().unwrap(),
+                    "--json",
+                    "--epochs",
+                    "100",
+                ],
                 &skip[..],
             ]
             .concat(),
@@ -197,9 +203,95 @@ fn failures_are_grouped_with_five_examples_and_a_file_has_all() {
         .output()
         .unwrap(),
     );
-    assert_eq!(out["samples"], 16);
-    let good = out["images_per_s"].as_f64().unwrap() * out["seconds"].as_f64().unwrap();
-    assert!(good < 8.5, "one batch, from the begin on: {good}");
+    assert_eq!(out["samples"], 1600);
+    let behind_first =
+        out["seconds"].as_f64().unwrap() - out["first_batch_ms"].as_f64().unwrap() / 1e3;
+    let good = out["images_per_s"].as_f64().unwrap() * behind_first;
+    assert!(good < 801.0, "{good}");
+}
+
+#[test]
+fn a_run_that_is_too_short_has_no_rate_and_says_what_makes_it_longer() {
+    let dir = data(1, 8);
+    let source = dir.path().to_str().unwrap();
+    for (args, longer) in [
+        (&["--batch", "4"][..], "Use --epochs "),
+        (&["--batch", "64"], "Use --epochs "),
+        (&["--batch", "2", "--limit", "4"], ", without --limit"),
+    ] {
+        let run = [&["bench", source, "--workers", "1"], args].concat();
+        let text = stdout(&featherload(&run));
+        let rate = text.lines().find(|line| line.contains("images/s")).unwrap();
+        assert!(
+            rate.starts_with("  images/s         too short to measure: ") && text.contains(longer),
+            "{text}"
+        );
+        for label in ["limited by", "CPU", "faster"] {
+            assert!(!text.contains(&format!("\n  {label} ")), "{label}: {text}");
+        }
+        assert!(text.contains(" MiB memory"), "{text}");
+        let out = object(&featherload(&[&run[..], &["--json"]].concat()));
+        assert!(
+            out["images_per_s"].is_null() && out["bound_by"].is_null(),
+            "{out}"
+        );
+        assert!(out["too_short"].as_str().unwrap().contains(longer), "{out}");
+        assert!(out["limited_by"]["faster"].is_null(), "{out}");
+    }
+    // As it says.
+    let text = stdout(&featherload(&[
+        "bench", source, "--batch", "4", "--epochs", "100",
+    ]));
+    assert!(!text.contains("too short"), "{text}");
+    let table = stdout(&featherload(&["bench", source, "--workers", "1,0"]));
+    assert!(
+        table.contains(" too short ") && table.contains("none: runs are too short to measure"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_build_names_all_that_it_left_out() {
+    let dir = data(1, 3);
+    for i in 0..125 {
+        fs::write(
+            dir.path().join(format!("class0/bad{i:03}.jpg")),
+            b"\xff\xd8 cut",
+        )
+        .unwrap();
+    }
+    let source = dir.path().to_str().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let build = |name: &str, bad: usize| {
+        for i in bad..125 {
+            let _ = fs::remove_file(dir.path().join(format!("class0/bad{i:03}.jpg")));
+        }
+        let to = files.path().join(name);
+        let args = [
+            "cache",
+            "build",
+            source,
+            to.to_str().unwrap(),
+            "--on-error",
+            "skip",
+        ];
+        let out = featherload(&args);
+        assert_eq!(code(&out), 0, "{}", stderr(&out));
+        let text = stdout(&out);
+        (text.matches("/class0/bad").count(), text)
+    };
+    let (named, text) = build("many", 125);
+    assert_eq!(named, 100, "{text}");
+    let rest = "           and 25 more: `skipped` in the shards' .json files lists all";
+    assert!(
+        text.contains("left out   125 samples") && text.contains(rest),
+        "{text}"
+    );
+    let shard = fs::read_to_string(files.path().join("many/shard-000000.json")).unwrap();
+    assert_eq!(shard.matches("/bad").count(), 125);
+    let (named, text) = build("some", 25);
+    assert_eq!(named, 25, "{text}");
+    assert!(!text.contains(" more: "), "{text}");
 }
 
 #[test]
@@ -224,6 +316,8 @@ fn numbers_of_workers_are_compared_in_a_table() {
         "--json",
         "--workers",
         "2,0,1",
+        "--epochs",
+        "100",
     ]));
     let counts = out["runs"].as_array().unwrap().iter();
     let counts: Vec<_> = counts.map(|run| run["workers"].as_u64().unwrap()).collect();

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod answers;
 mod boxes;
 mod cache;
 mod from_stores;

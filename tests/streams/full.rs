@@ -871,6 +871,14 @@ fn a_few_giants_in_a_ring_are_named() {
     let even = warned();
     assert!(!even.contains("make the ring large"), "{even}");
     let good = Picture::rgb(60, 60, 1).encode();
+    // Twice the ring, and nothing to speak of.
+    fs::write(
+        dir.path().join("giant.jpg"),
+        with_claimed_size(&good, 200, 200),
+    )
+    .unwrap();
+    let little = warned();
+    assert!(!little.contains("make the ring large"), "{little}");
     let giant = with_claimed_size(&good, 1500, 1500);
     fs::write(dir.path().join("giant.jpg"), giant).unwrap();
     let text = warned();

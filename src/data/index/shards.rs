@@ -19,7 +19,8 @@
 //!   and counted.
 //!
 //! - `options`: how they are read; `group`: one shard; `found`: what is in it; `fields`:
-//!   which fields are picture and label; `unsorted`: members of a sample that do not stand together;
+//!   which fields are picture and label; `member_order`: members of a sample that do not stand
+//!   together;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
@@ -28,8 +29,8 @@ mod fields;
 mod found;
 mod group;
 mod joined;
+mod member_order;
 mod options;
-mod unsorted;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -213,7 +214,9 @@ fn read_all(paths: &[PathBuf], root: &Path, options: &ShardOptions) -> Result<Ve
 /// One shard, which is in `root`.
 pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Result<Found> {
     let shown = path.strip_prefix(root).unwrap_or(path);
-    group::read(path, shown, options)
+    let found = group::read(path, shown, options)?;
+    member_order::refuse(path, shown, &found, &options.labels)?;
+    Ok(found)
 }
 
 /// What all shards have, with labels of one kind.
@@ -235,6 +238,7 @@ pub(super) fn join(
     let mut report = ScanReport::default();
     let mut content = Content::default();
     let mut joined = Joined::new(&found, options.classes.as_ref())?;
+    let without_place = found.iter().find_map(|found| found.without_place.clone());
     let archive = found.iter().find_map(|found| found.archive.clone());
     for (path, mut found) in paths.iter().zip(found) {
         let mut of_shard = std::mem::take(&mut found.report);
@@ -292,11 +296,17 @@ pub(super) fn join(
     {
         return Err(Error::dataset(
             &paths[0],
-            format!(
-                "no sample has a label in a field '{field}'{}: name another field, or use \
-                 `labels: none`",
-                fields::beside(&report)
-            ),
+            match (&options.labels, without_place) {
+                (ShardLabels::Json { pointer, .. }, Some(keys)) => format!(
+                    "no sample has a label at '{pointer}' of its field '{field}'{keys}: name \
+                     another place, or use `labels: none`"
+                ),
+                _ => format!(
+                    "no sample has a label in a field '{field}'{}: name another field, or use \
+                     `labels: none`",
+                    fields::beside(&report)
+                ),
+            },
         ));
     }
     content.classes = joined.classes;

@@ -10,8 +10,8 @@
 //!
 //! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
 //!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `present`: what a record of JSON
-//!   has where a place is missing; `records`, `fields`: those of CSV as bytes;
+//! - `row`: what a record says; `csv`, `json`: records as rows; `records`, `fields`: those of CSV
+//!   as bytes;
 //! - `labels`: labels of all records.
 
 mod columns;
@@ -21,7 +21,6 @@ mod form;
 mod json;
 mod labels;
 mod options;
-mod present;
 mod records;
 mod row;
 

@@ -6,7 +6,10 @@
 use serde_json::Value as Json;
 
 use crate::data::index::lines::BOM;
-use crate::data::index::{lenient_json, numbers};
+use crate::data::index::{lenient_json, numbers, record_keys};
+
+/// Where a label is that is all of its document.
+const DOCUMENT: &str = "the document";
 
 /// One sample's label.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +60,7 @@ pub(crate) fn of_text(text: &[u8]) -> Result<Value, String> {
 /// array of numbers. `None` for nothing or `null`.
 pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<Value>, String> {
     let place = || match pointer {
-        "" => "the document".to_owned(),
+        "" => DOCUMENT.to_owned(),
         pointer => format!("'{pointer}'"),
     };
     let found = lenient_json::find(text, pointer).map_err(|e| format!("is not JSON: {e}"))?;
@@ -95,10 +98,17 @@ pub(crate) fn of_json_value(
                 )),
             }
         }
-        _ => Err(format!(
-            "has no number, string or array of numbers at {}",
-            place()
-        )),
+        other => {
+            let place = place();
+            let name = match place.as_str() {
+                DOCUMENT => "",
+                name => name.trim_matches('\''),
+            };
+            Err(match record_keys::inside(other, name) {
+                Some(inside) => format!("has an object at {place}: {inside}"),
+                None => format!("has no number, string or array of numbers at {place}"),
+            })
+        }
     }
 }
 
@@ -171,7 +181,7 @@ mod tests {
             ("/m", "has an array at '/m' that is not of numbers"),
             (
                 "",
-                "has no number, string or array of numbers at the document",
+                "has an object at the document: name a place in it, one of '/a', '/e'",
             ),
         ] {
             let e = at(pointer).unwrap_err();

@@ -49,11 +49,12 @@ fn is_no_file(path: &Path) -> Option<String> {
         }
         (true, _) if is_address => format!(
             "is an address, and tar shards are read from local files: download them{how}, mount \
-             the storage, or give the address alone, as a data set that lies in an object store"
+             the storage, or give as the data set an address alone that begins with s3://, gs://, \
+             az://, https:// or file://"
         ),
-        (true, _) => "no such file: check the path. An address cannot be read: download or mount \
-                      the files"
-            .into(),
+        (true, _) => {
+            "no such file: check the path. An address begins as s3://BUCKET/PREFIX does".into()
+        }
         (false, Some(_)) => {
             "no such file: name several shards by braces or a glob, such as '{a,b}.tar'".into()
         }

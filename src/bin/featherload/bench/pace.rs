@@ -108,7 +108,7 @@ impl Pace {
         self.first
     }
 
-    /// Images a second behind the first batch, of a run that ended then. None of one that is
+    /// Images a second behind the first batch, of a run that ended then. None where it was
     /// too short: `ahead` batches may be made before the first comes.
     pub fn images_per_s(&self, ended: Instant, ahead: u64) -> Option<f64> {
         let first_images = self.marks.first()?.images;

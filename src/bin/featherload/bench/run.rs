@@ -260,11 +260,11 @@ fn report(
         } else {
             "batches"
         };
-        let longer = match limit_of_run.filter(|limit| counts.samples >= *limit) {
-            Some(limit) => ("--limit", limit),
-            None => ("--epochs", epochs),
-        };
-        too_short((counts.batches, unit), running_s, longer)
+        let text = too_short((counts.batches, unit), running_s, ("--epochs", epochs));
+        match limit_of_run.is_some_and(|limit| counts.samples >= limit) {
+            true => text + ", without --limit",
+            false => text,
+        }
     });
     let is_measured = too_short.is_none();
     let decode = shares.stages.first().map_or(0.0, |stage| stage.1 / 100.0);

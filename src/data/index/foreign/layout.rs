@@ -148,16 +148,26 @@ fn has_folder(folder: &Path) -> bool {
 /// # Errors
 /// Which file has them.
 pub(crate) fn refuse_unread_labels(root: &Path, has_pictures: bool) -> Result<()> {
-    match metadata_of(root).filter(|found| has_pictures && found.has_labels) {
-        Some(found) => Err(Error::dataset(
+    let Some(found) = metadata_of(root).filter(|_| has_pictures) else {
+        return Ok(());
+    };
+    let path = found.path.display();
+    if found.path.extension().is_some_and(|end| end == "parquet") {
+        tracing::warn!(
+            "{path}: is not read with the pictures. To use its labels write it as metadata.csv \
+             (Python: pandas.read_parquet('metadata.parquet').to_csv('metadata.csv', \
+             index=False)), and give this"
+        );
+    }
+    match found.has_labels {
+        true => Err(Error::dataset(
             root,
             format!(
-                "{} has labels of its pictures, and a folder is read without it: give this file, \
-                 or use `labels: none` to read the pictures without labels",
-                found.path.display()
+                "{path} has labels of its pictures, and a folder is read without it: give this \
+                 file, or use `labels: none` to read the pictures without labels"
             ),
         )),
-        None => Ok(()),
+        false => Ok(()),
     }
 }
 

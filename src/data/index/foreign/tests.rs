@@ -193,6 +193,12 @@ fn lists_that_look_like_something_else_are_lists() {
         "[x].jpg 0\n",
         "PK.jpg 1\n",
         "BZh/1.jpg 1\n",
+        "ID3/1.jpg 1\n",
+        "ORC/1.jpg 1\n",
+        "PAR1/1.jpg 1\n",
+        "OggS/1.jpg 1\n",
+        "GGUF.jpg 1\n",
+        "<a>/1.jpg 1\n",
         "\u{feff}a.jpg 0\n",
     ] {
         fs::write(&path, text).unwrap();
@@ -256,4 +262,375 @@ fn folders_without_pictures_say_what_lies_in_them() {
             "{said}"
         );
     }
+}
+
+/// Whole data sets of other tools: what they are, and the way to one that is read.
+#[test]
+fn files_of_other_tools_are_named_with_a_fix() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut beton = b"\x02\0\x02\0\0\0\x80\0\x64\0\0\0\0\0\0\0\0\0\x80\0\0\0\0\0".to_vec();
+    beton.resize(4096, 0);
+    let zip = |member: &[u8]| {
+        let mut bytes = b"PK\x03\x04".to_vec();
+        bytes.resize(26, 0);
+        bytes.extend((member.len() as u16).to_le_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(member);
+        bytes
+    };
+    let mut stream = b"\x47".to_vec();
+    stream.resize(188 * 4, 0);
+    [188, 376, 564].map(|at| stream[at] = 0x47);
+    let frames = "ffmpeg -i VIDEO FOLDER/%06d.jpg";
+    for (name, bytes, what, fix) in [
+        (
+            "a.beton",
+            &beton[..],
+            "an FFCV file",
+            "to a folder or to tar shards",
+        ),
+        (
+            "a.mp4",
+            b"\0\0\0\x20ftypisom\0\0\x02\0",
+            "an MP4 video",
+            frames,
+        ),
+        (
+            "a.mov",
+            b"\0\0\0\x14ftypqt  \0\0\x02\0",
+            "a QuickTime video",
+            frames,
+        ),
+        (
+            "a.mkv",
+            b"\x1a\x45\xdf\xa3\x9f\0",
+            "a Matroska or WebM video",
+            frames,
+        ),
+        ("a.avi", b"RIFF\0\x10\0\0AVI LIST\0", "an AVI video", frames),
+        ("a.mpg", b"\0\0\x01\xba\x21\0", "an MPEG video", frames),
+        ("a.flv", b"FLV\x01\x05\0\0\0\x09\0", "a Flash video", frames),
+        ("a.ts", &stream, "an MPEG transport stream", frames),
+        (
+            "a.wav",
+            b"RIFF\0\x10\0\0WAVEfmt \0",
+            "a sound",
+            "only pictures are read",
+        ),
+        (
+            "a.heic",
+            b"\0\0\0\x18ftypheic\0\0\0\0",
+            "a HEIF picture",
+            "convert it to JPEG",
+        ),
+        (
+            "a.avif",
+            b"\0\0\0\x18ftypavif\0\0\0\0",
+            "an AVIF picture",
+            "convert it to JPEG",
+        ),
+        (
+            "a.mat",
+            b"MATLAB 5.0 MAT-file, Platform\0",
+            "a MATLAB file",
+            "scipy.io.loadmat",
+        ),
+        (
+            "b.mat",
+            b"MATLAB 7.3 MAT-file, Platform\0",
+            "a MATLAB file (HDF5)",
+            "h5py",
+        ),
+        ("a.h5", b"\x89HDF\r\n\x1a\n\0", "an HDF5 file", "h5py"),
+        (
+            "a.rec",
+            b"\x0a\x23\xd7\xce\0\0",
+            "an MXNet RecordIO file",
+            "MXIndexedRecordIO",
+        ),
+        ("a.npz", &zip(b"x.npy"), "a NumPy archive", "numpy.load"),
+        (
+            "a.xlsx",
+            &zip(b"[Content_Types].xml"),
+            "a spreadsheet",
+            "save its sheet as CSV",
+        ),
+        (
+            "old.xls",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0",
+            "an old Office file",
+            "CSV",
+        ),
+        (
+            "weights.bin",
+            &zip(b"archive/data.pkl"),
+            "a torch archive",
+            "tar shards",
+        ),
+        ("a.zip", &zip(b"cat/1.jpg"), "a zip archive", "unpack it"),
+        (
+            "b.zip",
+            b"PK\x05\x06\0\0",
+            "an empty zip archive",
+            "unpack it",
+        ),
+        ("a.rar", b"Rar!\x1a\x07\x01\0", "a RAR archive", "unpack it"),
+        (
+            "p0.pkl",
+            b"(dp0\nVdata\np1\n(lp2\ns.",
+            "a Python pickle",
+            "tar shards",
+        ),
+        (
+            "a.safetensors",
+            b"\x14\0\0\0\0\0\0\0{\"x\":{}}",
+            "a model's weights",
+            "the list",
+        ),
+        (
+            "t10k-labels",
+            b"\0\0\x08\x01\0\0",
+            "labels in the IDX format",
+            "tar shards",
+        ),
+        (
+            "a.feather",
+            b"FEA1\0\0\0\0",
+            "a Feather file",
+            "pyarrow.feather.read_table('a.feather')",
+        ),
+        (
+            "voc.xml",
+            b"<annotation><folder>VOC</folder>",
+            "Pascal VOC",
+            "`path label`",
+        ),
+        (
+            "a.svg",
+            b"<svg xmlns=\"x\">",
+            "an SVG drawing",
+            "convert it to PNG",
+        ),
+        (
+            "state.txt",
+            b"{\"_data_files\": []}",
+            "a file of Hugging Face's save_to_disk",
+            "give its folder",
+        ),
+        (
+            "lines.json",
+            b"{\"a\": 1}\n{\"a\": 2}\n",
+            "a file of JSON lines",
+            "ends in .jsonl",
+        ),
+        (
+            "r.yaml",
+            b"featherload: 1\nops: []\n",
+            "a recipe",
+            "`recipe`",
+        ),
+        (
+            "y.yaml",
+            b"train: a\nval: b\nnames:\n  0: x\n",
+            "a YOLO data set",
+            "the folder",
+        ),
+        (
+            "unknown",
+            b"\x01\x02\0\x03",
+            "a binary file of no kind",
+            "give a folder of pictures",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let said = of_file(&path).unwrap_or_else(|| panic!("{name}"));
+        let (is, to_do) = said.split_once(": ").unwrap();
+        assert!(is.contains(what) && to_do.contains(fix), "{name}: {said}");
+        let e = Index::list(&path, &ListOptions::default()).unwrap_err();
+        assert_eq!(e.to_string(), format!("{}: {said}", path.display()));
+    }
+}
+
+#[test]
+fn folders_of_other_tools_are_named_with_a_fix() {
+    let mds = br#"{"shards": [{"raw_data": {}}], "version": 2}"#;
+    let litdata = br#"{"chunks": [{"chunk_bytes": 1}], "config": {}}"#;
+    let stream = b"\xff\xff\xff\xff\x10\0\0\0";
+    for (files, what, fix) in [
+        (
+            &[
+                ("state.json", &b"{}"[..]),
+                ("dataset_info.json", b"{}"),
+                ("data-0.arrow", stream),
+            ][..],
+            "a data set of Hugging Face's save_to_disk",
+            "datasets.load_from_disk('ROOT').to_parquet(",
+        ),
+        (
+            &[
+                ("dataset_dict.json", b"{}"),
+                ("test/dataset_info.json", b"{}"),
+                ("train/dataset_info.json", b"{}"),
+            ],
+            "save_to_disk (dataset_dict.json: test, train)",
+            "datasets.load_from_disk('ROOT')['train'].to_parquet('train.parquet')",
+        ),
+        (
+            &[("index.json", mds), ("shard.00000.mds", b"\0")],
+            "a MosaicML Streaming (MDS) data set (index.json)",
+            "streaming.LocalDataset",
+        ),
+        (
+            &[("index.json", litdata), ("chunk-0-0.bin", b"\0")],
+            "a LitData data set (index.json)",
+            "litdata.StreamingDataset",
+        ),
+        (
+            &[("train/index.json", mds)],
+            "a MosaicML Streaming (MDS) data set (train/index.json)",
+            "write its pictures",
+        ),
+        (
+            &[
+                ("dataset_info.json", b"{}"),
+                ("a.tfrecord-00000-of-00002", b"\x01"),
+            ],
+            "TFRecord files (a.tfrecord-00000-of-00002)",
+            "write their pictures",
+        ),
+        (
+            &[("run/1.mp4", b"\0\0\0\x20ftypisom\0")],
+            "run/1.mp4, which is an MP4 video",
+            "ffmpeg",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
+        let root = folder.path().display().to_string();
+        let said = e.to_string().replace(&root, "ROOT");
+        assert!(said.contains(what) && said.contains(fix), "{said}");
+        assert!(
+            !said.contains("farbfeld") && !said.contains("jpeg,"),
+            "{said}"
+        );
+    }
+}
+
+/// A folder with these files, which need no pixels.
+fn folder_of(files: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    folder
+}
+
+#[test]
+fn folders_of_splits_and_of_detection_are_no_classes() {
+    for (files, give) in [
+        (&["train/cat/1.jpg", "val/cat/1.jpg"][..], "ROOT/train;"),
+        (&["Testing/a/1.jpg", "Training/a/1.jpg"], "ROOT/Training;"),
+        (&["train/cat/1.jpg"], "its only folder is train"),
+        (
+            &["test/a/1.jpg", "train/a/1.jpg", "valid/a/1.jpg"],
+            "ROOT/train;",
+        ),
+        (
+            &["Annotations/1.xml", "JPEGImages/1.jpg"],
+            "give ROOT/JPEGImages for",
+        ),
+        (
+            &["annotations/i.json", "train2017/1.jpg", "val2017/1.jpg"],
+            "give ROOT/train2017",
+        ),
+        (
+            &["images/train/1.jpg", "labels/train/1.txt"],
+            "give ROOT/images for",
+        ),
+    ] {
+        let folder = folder_of(files);
+        let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
+        let said = e
+            .to_string()
+            .replace(&folder.path().display().to_string(), "ROOT");
+        assert!(
+            said.contains(give) && said.contains("`labels: none`"),
+            "{said}"
+        );
+        let options = FolderOptions {
+            labels: crate::data::index::FolderLabels::None,
+            ..FolderOptions::default()
+        };
+        assert!(!Index::folder(folder.path(), &options).unwrap().0.is_empty());
+    }
+    // Named as classes, and names that are classes beside others.
+    let folder = folder_of(&["train/cat/1.jpg", "val/cat/1.jpg"]);
+    let names = folder.path().join("names.txt");
+    fs::write(&names, "train\nval\n").unwrap();
+    let options = FolderOptions {
+        classes: Some(crate::data::index::Classes::read(&names).unwrap()),
+        ..FolderOptions::default()
+    };
+    assert_eq!(Index::folder(folder.path(), &options).unwrap().0.len(), 2);
+    for files in [
+        &["bus/1.jpg", "car/1.jpg", "train/1.jpg"][..],
+        &["test/1.jpg", "train/1.jpg"],
+        &["images/1.jpg", "other/1.jpg"],
+        &["train2017/1.jpg", "val2017/1.jpg"],
+    ] {
+        let folder = folder_of(files);
+        assert!(
+            Index::folder(folder.path(), &FolderOptions::default()).is_ok(),
+            "{files:?}"
+        );
+    }
+}
+
+#[test]
+fn labels_beside_the_pictures_of_a_flat_folder_are_not_lost() {
+    let read = |name: &str, text: &str| {
+        let folder = folder_of(&["1.jpg", "2.jpg"]);
+        fs::write(folder.path().join(name), text).unwrap();
+        let read = Index::folder(folder.path(), &FolderOptions::default());
+        read.map(|(index, _)| index.len()).map_err(|e| {
+            e.to_string()
+                .replace(&folder.path().display().to_string(), "ROOT")
+        })
+    };
+    for (name, text) in [
+        (
+            "metadata.jsonl",
+            "{\"file_name\": \"1.jpg\", \"label\": 1}\n",
+        ),
+        ("metadata.csv", "file_name,label\n1.jpg,1\n"),
+    ] {
+        let said = read(name, text).unwrap_err();
+        let gives = said.contains(&format!("ROOT/{name} has labels"));
+        assert!(gives && said.contains("`labels: none`"), "{said}");
+    }
+    // Captions are no labels.
+    let text = "{\"file_name\": \"1.jpg\", \"text\": \"a cat\"}\n";
+    assert_eq!(read("metadata.jsonl", text), Ok(2));
+    assert_eq!(read("metadata.csv", ""), Ok(2));
+    // Those of a split.
+    let folder = folder_of(&["train/1.jpg", "test/1.jpg"]);
+    fs::write(
+        folder.path().join("train/metadata.csv"),
+        "file_name,label\n1.jpg,1\n",
+    )
+    .unwrap();
+    let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
+    assert!(
+        e.to_string()
+            .contains("train/metadata.csv, which has labels"),
+        "{e}"
+    );
 }

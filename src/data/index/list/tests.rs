@@ -376,3 +376,49 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn lines_without_a_usable_label_say_what_to_change() {
+    for (text, delimiter, want) in [
+        (
+            "a.jpg cat",
+            None,
+            "For class names write a CSV file that begins with the line `path,label`",
+        ),
+        (
+            "a.jpg golden retriever",
+            None,
+            "or put a path with blanks in double quotes",
+        ),
+        ("a.jpg,3", None, "',' separates here: use `delimiter` ','"),
+        ("a.jpg;3", None, "';' separates here: use `delimiter` ';'"),
+        ("a.jpg,cat", None, "',' separates here: write a CSV file"),
+        ("a.jpg\tcat", None, "a tab separates here: write a CSV file"),
+        (
+            "path label\na.jpg 1",
+            None,
+            "this looks like a header line: remove it",
+        ),
+        (
+            "0 cat/1.jpg 5 b/1.jpg",
+            None,
+            "it looks like a path: write the label after the path",
+        ),
+        ("a.jpg 0.5", None, "write a whole number, or a CSV file"),
+        ("train-{000..003}.tar", None, "names tar shards"),
+        ("a.jpg cat", Some(b' '), "a list has class numbers"),
+    ] {
+        let options = ListOptions {
+            delimiter: delimiter.map_or(Delimiter::Blanks, Delimiter::Byte),
+            ..ListOptions::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("list.txt");
+        std::fs::write(&list, text).unwrap();
+        let said = read(&list, &options).map(|_| ()).unwrap_err().to_string();
+        assert!(
+            said.contains(":1: ") && said.contains(want),
+            "{text}: {said}"
+        );
+    }
+}

@@ -21,6 +21,8 @@ pub(crate) struct Found {
     /// member is the label; with their other fields, which are not in the report.
     pub(crate) suspects: Vec<(usize, Vec<String>)>,
     pub(crate) report: ScanReport,
+    /// What the first JSON document has that lacks the label's place.
+    pub(crate) without_place: Option<String>,
     /// The first member that is an archive itself.
     pub(crate) archive: Option<Vec<u8>>,
     /// What stands in the report when the last sample proves to lack its label,

@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::data::index::record_keys;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
 use crate::data::index::shards::fields::{self, Choice, Seen, is_json};
 use crate::data::index::shards::found::{Found, Raw};
 use crate::data::index::shards::options::{ShardLabels, ShardOptions};
-use crate::data::index::shards::unsorted;
 use crate::data::index::value::{self, Value};
 use crate::data::shard;
 use crate::data::shard::header::BLOCK;
@@ -64,11 +64,9 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
     let choice = Choice::of(options);
     let found = read(&choice)?;
     let Some(better) = choice.better(&found, options) else {
-        unsorted::refuse(path, shown, &found, &options.labels)?;
         return Ok(found);
     };
     let mut chosen = read(&better)?;
-    unsorted::refuse(path, shown, &chosen, &options.labels)?;
     chosen.seen = Seen {
         pictures: found.seen.pictures.clone(),
         member: found.seen.member.clone(),
@@ -380,6 +378,10 @@ impl<'a> Grouper<'a> {
             Some(pointer) => value::of_json(&bytes, pointer),
             None => value::of_text(&bytes).map(Some),
         };
+        if let (Some(pointer), Ok(None)) = (pointer, &value) {
+            let keys = || record_keys::beside(&bytes, pointer);
+            self.found.without_place.get_or_insert_with(keys);
+        }
         let value = value.map_err(|what| {
             let what = format!("this label {what}: correct it, or use `labels: none`");
             self.error(&field.name, &what)

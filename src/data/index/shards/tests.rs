@@ -600,3 +600,94 @@ fn fields_that_are_neither_picture_nor_label_are_counted() {
     let labels = nowhere(ShardLabels::None);
     assert_eq!(counts(&labels), "cls 4, json 3, npy 1, seg.png 1");
 }
+
+#[test]
+fn members_of_a_sample_that_do_not_stand_together_are_refused() {
+    for members in [
+        &[
+            ("0.jpg", "1"),
+            ("1.jpg", "1"),
+            ("0.cls", "3"),
+            ("1.cls", "4"),
+        ][..],
+        &[
+            ("0.cls", "3"),
+            ("1.cls", "4"),
+            ("0.jpg", "1"),
+            ("1.jpg", "1"),
+        ],
+        &[
+            ("0.jpg", "1"),
+            ("0.cls", "3"),
+            ("1.jpg", "1"),
+            ("2.jpg", "1"),
+            ("1.json", "{}"),
+        ],
+    ] {
+        let e = one(members, ShardLabels::Auto).unwrap_err();
+        let said = e.to_string();
+        assert!(
+            said.contains("do not stand together") && said.contains("tar --sort=name"),
+            "{said}"
+        );
+        // Then nothing is lost.
+        assert!(one(members, ShardLabels::None).is_ok());
+    }
+    let folders = [("images/0.jpg", "1"), ("labels/0.cls", "3")];
+    let said = one(&folders, ShardLabels::Auto).unwrap_err().to_string();
+    assert!(
+        said.contains("'images/0' has a picture and 'labels/0' has none"),
+        "{said}"
+    );
+    // A sample that has its label, and another file of this name elsewhere.
+    let both = [("a/0.jpg", "1"), ("a/0.cls", "3"), ("b/0.txt", "x")];
+    assert_eq!(one(&both, ShardLabels::Auto).unwrap().0.len(), 1);
+}
+
+#[test]
+fn a_tar_of_archives_says_how_to_unpack_it() {
+    for member in ["n01440764.tar", "train/a.tar.gz", "0.zip"] {
+        let said = one(&[(member, "x")], ShardLabels::Auto)
+            .unwrap_err()
+            .to_string();
+        let names = format!("it holds other archives, such as {member}. Unpack it");
+        assert!(
+            said.contains(&names) && said.contains("are the classes"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_label_that_is_nowhere_is_answered_by_what_there_is() {
+    let members = [
+        ("0.jpg", "1"),
+        ("0.json", r#"{"label": 1, "info": {"a": 2}}"#),
+        ("0.txt", "x"),
+    ];
+    let json = |pointer: &str| ShardLabels::Json {
+        field: "json".to_owned(),
+        pointer: pointer.to_owned(),
+    };
+    for (labels, says) in [
+        (
+            json("/foo/bar"),
+            "at '/foo/bar' of its field 'json'; it has '/info', '/label': name",
+        ),
+        (json("/info/b"), "'/info' has '/info/a'"),
+        (
+            json("/info"),
+            "has an object at '/info': name a place in it, one of '/info/a'",
+        ),
+        (
+            ShardLabels::Field("cls".to_owned()),
+            "no sample has a label in a field 'cls' (its fields: json, txt)",
+        ),
+    ] {
+        let said = one(&members, labels).unwrap_err().to_string();
+        assert!(
+            said.contains(says) && said.contains("`labels: none`"),
+            "{said}"
+        );
+    }
+}

@@ -12,10 +12,11 @@ use serde_json::Value as Json;
 use crate::data::index::column_names::{is_of_labels, quoted};
 use crate::data::index::lenient_json;
 use crate::data::index::lines::Lines;
+use crate::data::index::record_keys;
 use crate::data::index::report::TableColumns;
+use crate::data::index::table::columns;
 use crate::data::index::table::options::{TableLabels, TableOptions};
 use crate::data::index::table::row::{Row, Rows, part, without_label};
-use crate::data::index::table::{columns, present};
 use crate::data::index::value::{self, Value};
 use crate::error::Error;
 
@@ -137,23 +138,20 @@ impl Chosen {
             found => {
                 let name = &self.path.name;
                 return Err(match found {
-                    None => without_path(name, false) + &present::beside(line, name),
-                    Some(value) => match present::inside(&value, name) {
-                        Some(inside) => format!("{} {inside}", quoted(name)),
+                    None => without_path(name, false) + &record_keys::beside(line, name),
+                    Some(value) => match record_keys::inside(&value, name) {
+                        Some(inside) => format!("{} is an object: {inside}", quoted(name)),
                         None => without_path(name, true),
                     },
                 });
             }
         }
         let missing =
-            |place: &Place| without_label(&place.name) + &present::beside(line, &place.name);
+            |place: &Place| without_label(&place.name) + &record_keys::beside(line, &place.name);
         row.label = match self.labels.as_slice() {
             [] => None,
             [place] => {
                 let value = at(place)?.unwrap_or(Json::Null);
-                if let Some(inside) = present::inside(&value, &place.name) {
-                    return Err(format!("{} {inside}", quoted(&place.name)));
-                }
                 let value = value::of_json_value(&value, || quoted(&place.name))?;
                 Some(value.ok_or_else(|| missing(place))?)
             }

@@ -1,4 +1,4 @@
-//! What a record has where something that was named is missing: for the error.
+//! What a record of JSON has where something that was named is missing: for the error.
 //!
 //! In the consumer. Reads the record once more, whole.
 
@@ -10,7 +10,7 @@ use crate::data::index::column_names::quoted;
 const NAMED: usize = 8;
 
 /// Such as `; at /info it has /info/label, /info/path`; nothing of a record that is no object.
-pub(super) fn beside(line: &[u8], name: &str) -> String {
+pub(crate) fn beside(line: &[u8], name: &str) -> String {
     let Ok(record) = serde_json::from_slice::<Json>(line) else {
         return String::new();
     };
@@ -41,14 +41,16 @@ pub(super) fn beside(line: &[u8], name: &str) -> String {
 }
 
 /// What to name in place of an object.
-pub(super) fn inside(object: &Json, name: &str) -> Option<String> {
-    let name = match name.strip_prefix('/') {
-        Some(_) => name.to_owned(),
-        None => format!("/{}", escaped(name)),
+pub(crate) fn inside(object: &Json, name: &str) -> Option<String> {
+    let name = match name {
+        // The record itself.
+        "" => String::new(),
+        name if name.starts_with('/') => name.to_owned(),
+        name => format!("/{}", escaped(name)),
     };
     let keys = keys(object, &format!("{name}/"));
     let is_object = object.is_object() && !keys.is_empty();
-    is_object.then(|| format!("is an object: name a place in it, one of {}", listed(&keys)))
+    is_object.then(|| format!("name a place in it, one of {}", listed(&keys)))
 }
 
 /// The keys of an object, or the numbers of an array's parts, with `begin` in front of them.
@@ -100,7 +102,7 @@ mod tests {
         }
         assert_eq!(beside(b"[1", "/a"), "");
         let record: Json = serde_json::from_slice(line).unwrap();
-        let says = "is an object: name a place in it, one of '/info/a~1b', '/info/label'";
+        let says = "name a place in it, one of '/info/a~1b', '/info/label'";
         assert_eq!(inside(&record["info"], "info").unwrap(), says);
         assert_eq!(inside(&record["info"], "/info").unwrap(), says);
         assert_eq!(inside(&record["tags"], "tags"), None);
