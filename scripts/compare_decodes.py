@@ -116,6 +116,19 @@ def line(name, off, picked):
     )
 
 
+def print_rates(label, listed, side, epochs, pairs):
+    rates = defaultdict(list)
+    for _ in range(pairs):
+        for decode in ("full", "scaled"):
+            rates[decode].append(rate(listed, side, decode, epochs))
+    full, scaled = (statistics.median(rates[decode]) for decode in ("full", "scaled"))
+    print(
+        f"  images/s, {label}: full {full:.0f} ({min(rates['full']):.0f} to "
+        f"{max(rates['full']):.0f}), scaled {scaled:.0f} ({min(rates['scaled']):.0f} to "
+        f"{max(rates['scaled']):.0f}), gain {scaled / full:.2f}"
+    )
+
+
 def compare(name, paths, side, folder, pairs):
     kinds = np.array([kind(path) for path in paths])
     listed = written(folder, paths)
@@ -137,22 +150,15 @@ def compare(name, paths, side, folder, pairs):
         line(f"{label}, full", off["full"], among)
         line(f"{label}, scaled", off["scaled"], among)
         line(f"{label}, scaled, touched", off["scaled"], among & touched)
-    sets = {"all": listed}
-    if 0 < touched.sum() < len(paths):
-        sets["touched"] = written(folder, [p for p, t in zip(paths, touched) if t])
-    for label, of in sets.items():
-        epochs = 1 if label == "all" else max(1, len(paths) // int(touched.sum()) // 2)
-        rates = defaultdict(list)
-        for _ in range(pairs):
-            for decode in ("full", "scaled"):
-                rates[decode].append(rate(of, side, decode, epochs))
-        full, scaled = (statistics.median(rates[d]) for d in ("full", "scaled"))
-        if pairs:
-            print(
-                f"  images/s, {label}: full {full:.0f} ({min(rates['full']):.0f} to "
-                f"{max(rates['full']):.0f}), scaled {scaled:.0f} ({min(rates['scaled']):.0f} to "
-                f"{max(rates['scaled']):.0f}), gain {scaled / full:.2f}"
+    if pairs:
+        sets = {"all": listed}
+        if 0 < touched.sum() < len(paths):
+            sets["touched"] = written(folder, [p for p, t in zip(paths, touched) if t])
+        for label, of in sets.items():
+            epochs = (
+                1 if label == "all" else max(1, len(paths) // int(touched.sum()) // 2)
             )
+            print_rates(label, of, side, epochs, pairs)
     sys.stdout.flush()
 
 

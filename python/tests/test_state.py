@@ -299,13 +299,13 @@ def test_a_running_epoch_says_where_it_is(loader: Make) -> None:
 def test_a_kept_batch_keeps_no_process(photos: Path) -> None:
     one = featherload.Loader(photos, batch_size=32, num_workers=2)
     batch = next(iter(one))
-    before, names = batch.images.copy(), [path.name for path in batch.paths()]
+    before, names = batch.images.copy(), [str(path) for path in batch.paths()]
     assert len(set(names)) == 32
     pids = [one.stats()["coordinator"], *one.stats()["workers"]]
     del one
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert (batch.images == before).all()
-    assert [path.name for path in batch.paths()] == names
+    assert [str(path) for path in batch.paths()] == names
 
 
 def test_nothing_is_left_of_a_loader_that_was_let_go(loader: Make, photos: Path) -> None:
