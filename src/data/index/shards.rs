@@ -19,10 +19,11 @@
 //!   and counted.
 //!
 //! - `options`: how they are read; `group`: one shard; `found`: what is in it; `fields`:
-//!   which fields are picture and label;
+//!   which fields are picture and label; `choices`: those of all shards together;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
+mod choices;
 mod dali;
 mod fields;
 mod found;
@@ -226,7 +227,7 @@ pub(super) fn join(
         [path] => path,
         _ => root,
     };
-    fields::settle(at, &mut found, options)?;
+    choices::settle(at, &mut found, options)?;
     let mut without_picture = Counts::default();
     found
         .iter()
