@@ -19,11 +19,12 @@
 //!   and counted.
 //!
 //! - `options`: how they are read; `group`: one shard; `found`: what is in it; `fields`:
-//!   which fields are picture and label; `member_order`: members of a sample that do not stand
-//!   together;
+//!   which fields are picture and label; `choices`: those of all shards together; `member_order`:
+//!   members of a sample that do not stand together;
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
+mod choices;
 mod dali;
 mod fields;
 mod found;
@@ -230,7 +231,7 @@ pub(super) fn join(
         [path] => path,
         _ => root,
     };
-    fields::settle(at, &mut found, options)?;
+    choices::settle(at, &mut found, options)?;
     let mut without_picture = Counts::default();
     found
         .iter()

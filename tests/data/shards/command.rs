@@ -426,7 +426,7 @@ fn empty_shards_are_named_and_hidden_ones_not_found() {
         assert_eq!(out.status.code(), Some(0));
         let told = text(&out.stderr);
         assert!(
-            told.contains("left out: 2 x empty shard (such as b.tar)"),
+            told.contains("left out: 2 x empty shard (such as b.tar, c.tar)"),
             "{told}"
         );
     }

@@ -1,7 +1,7 @@
 //! Which fields of samples are the picture and the label: as an option says, or by what all
 //! samples have.
 //!
-//! Runs in the consumer, a shard a thread, and then over all shards. Reads nothing.
+//! Runs in the consumer, a shard a thread. Reads nothing.
 //!
 //! A sample's name ends at its first dot, as in webdataset, so `0.image.jpg` is the field
 //! `image.jpg` of sample `0`. Fields without a dot come first, for they are how WebDataset's
@@ -9,13 +9,10 @@
 //! taken; several are an error, which lists them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::data::index::names::{has_image_extension, is_hidden, is_system_folder, rank, shown};
 use crate::data::index::report::{ScanReport, SkipReason};
-use crate::data::index::shards::found::Found;
 use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels, ShardOptions};
-use crate::error::{Error, Result};
 
 /// The field of labels, where none is named.
 const CLASS: &str = "cls";
@@ -80,11 +77,16 @@ impl Choice {
         }
     }
 
-    /// A better choice for a shard in which this one found `found`; none where it is the best.
-    pub(crate) fn better(&self, found: &Found, options: &ShardOptions) -> Option<Self> {
+    /// A better choice for a shard in which this one found so many samples, and has seen these
+    /// fields; none where it is the best.
+    pub(crate) fn better(
+        &self,
+        samples: usize,
+        seen: &Seen,
+        options: &ShardOptions,
+    ) -> Option<Self> {
         let mut better = self.clone();
-        let seen = &found.seen;
-        if found.samples() == 0
+        if samples == 0
             && self.pictures.is_empty()
             && let Some(only) = seen.pictures.only()
         {
@@ -152,7 +154,7 @@ impl Seen {
 /// Fields, each with the number of samples that have it; very many are counted together.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counts {
-    of: BTreeMap<String, u64>,
+    pub(crate) of: BTreeMap<String, u64>,
     more: u64,
 }
 
@@ -192,7 +194,7 @@ impl Counts {
         (self.of.len() == 1 && self.more == 0).then_some(name)
     }
 
-    fn is_several(&self) -> bool {
+    pub(crate) fn is_several(&self) -> bool {
         self.of.len() > 1 || (self.more > 0 && !self.of.is_empty())
     }
 
@@ -233,94 +235,5 @@ pub(crate) fn beside(report: &ScanReport) -> String {
     match counts.is_empty() {
         true => String::new(),
         false => format!(" (there are {})", counts.shown()),
-    }
-}
-
-/// What all shards have together: the choice of each becomes that of all.
-///
-/// # Errors
-/// Pictures in several fields, of which none is named.
-pub(crate) fn settle(at: &Path, found: &mut [Found], options: &ShardOptions) -> Result<()> {
-    if options.image_field.is_none() {
-        settle_pictures(at, found)?;
-    }
-    if options.labels == ShardLabels::Auto {
-        settle_labels(at, found);
-    }
-    Ok(())
-}
-
-fn settle_pictures(at: &Path, found: &mut [Found]) -> Result<()> {
-    let has_plain = found
-        .iter()
-        .any(|f| f.choice.pictures.is_empty() && f.samples() > 0);
-    let mut pictures = Counts::default();
-    found.iter().for_each(|f| pictures.merge(&f.seen.pictures));
-    if has_plain {
-        if !pictures.is_empty() {
-            tracing::warn!(
-                "{}: samples that are left out for want of a picture have other fields: {}: if \
-                 one of them is the picture, name it with `image_field`",
-                at.display(),
-                pictures.shown()
-            );
-        }
-        for of_shard in found {
-            // Its samples have no picture where others have `jpg`.
-            if let Some(plain) = of_shard.plain.take() {
-                *of_shard = *plain;
-            }
-        }
-        return Ok(());
-    }
-    match pictures.is_several() {
-        true => Err(Error::dataset(at, several(&pictures, found))),
-        false => Ok(()),
-    }
-}
-
-/// What to say of pictures in several fields.
-fn several(pictures: &Counts, found: &[Found]) -> String {
-    let shown = pictures.shown();
-    let first = pictures.of.keys().next().map_or("", String::as_str);
-    let choose = format!("choose one with `image_field: {first}`");
-    let is_number = |name: &String| name.starts_with(|c: char| c.is_ascii_digit());
-    let of_names = pictures.of.keys().all(is_number) || pictures.of.values().all(|&n| n == 1);
-    let member = found.iter().find_map(|f| f.seen.member.as_deref());
-    let Some(member) = member.filter(|_| of_names) else {
-        return format!("pictures stand in several fields: {shown}: {choose}");
-    };
-    let file = member.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    let dot = file.iter().position(|&b| b == b'.').unwrap_or(file.len());
-    let (key, field) = (&file[..dot], &file[file.len().min(dot + 1)..]);
-    let text = |bytes: &[u8]| self::shown(bytes);
-    let end = field.rsplit(|&b| b == b'.').next().unwrap_or_default();
-    let stem = &file[..file.len() - end.len() - usize::from(end.len() < file.len())];
-    let better = text(stem).replace('.', "_");
-    format!(
-        "pictures stand in several fields: {shown}. A sample's name ends at its first dot, as in \
-         webdataset: {} is the field {} of sample {}. Rename members whose names have dots, such \
-         as {better}.{}, or {choose}",
-        text(file),
-        text(field),
-        text(key),
-        text(end)
-    )
-}
-
-fn settle_labels(at: &Path, found: &mut [Found]) {
-    let mut labels = Counts::default();
-    found.iter().for_each(|f| labels.merge(&f.seen.labels));
-    let has_class = found.iter().any(|f| f.seen.has_class);
-    if !has_class && labels.is_several() {
-        tracing::warn!(
-            "{}: no labels are read, for several fields may hold them: {}: name one with \
-             `label_field`",
-            at.display(),
-            labels.shown()
-        );
-    }
-    if has_class || labels.is_several() {
-        found.iter_mut().for_each(Found::drop_chosen_labels);
     }
 }

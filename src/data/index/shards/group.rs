@@ -63,7 +63,7 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
     };
     let choice = Choice::of(options);
     let found = read(&choice)?;
-    let Some(better) = choice.better(&found, options) else {
+    let Some(better) = choice.better(found.samples(), &found.seen, options) else {
         return Ok(found);
     };
     let mut chosen = read(&better)?;

@@ -128,7 +128,7 @@ fn the_bytes_are_pinned() {
         .collect();
     assert_eq!(
         format!("{:#034x}", digest(&files)),
-        "0x00d4ac16b28953309b027d82ff6f8fd2"
+        "0x4ff2cf91cd0aeb58b7d6e8a226c22713"
     );
 }
 

@@ -198,7 +198,10 @@ fn the_only_field_that_ends_in_cls_is_the_label() {
     // Of several none is.
     for shards in [
         &[&["0.a.jpg", "0.fine.cls", "0.coarse.cls"][..]][..],
-        &[&["0.a.jpg", "0.fine.cls"], &["1.a.jpg", "1.coarse.cls"]],
+        &[
+            &["0.a.jpg", "0.fine.cls"][..],
+            &["1.a.jpg", "1.coarse.cls"][..],
+        ],
     ] {
         let (index, report) = all_of(shards, &AUTO()).unwrap();
         assert_eq!(index.label_width(), 0);
