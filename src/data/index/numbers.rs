@@ -105,8 +105,8 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     };
     if words.len() > 1 && (words.iter().any(is_padded) || is_grouped(text)) {
         return Err(format!(
-            "has {}, which is one number with marks between its thousands or several numbers (write \
-             one without such marks, and several without leading zeros)",
+            "has {}, which is one number with marks between its thousands or several numbers \
+             (write one without such marks, and several without leading zeros)",
             quoted(text)
         ));
     }

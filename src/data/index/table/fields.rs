@@ -114,7 +114,7 @@ impl Fields {
         self.places.len()
     }
 
-    /// A field; empty where there is none of this number.
+    /// A field; empty where the record has fewer.
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let place = self.places.get(at).cloned();
         let field = place.and_then(|place| self.bytes.get(place));
