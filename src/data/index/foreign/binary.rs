@@ -194,7 +194,7 @@ fn of_arrow(path: &Path, head: &[u8]) -> Option<Kind> {
     let is_stream = head.starts_with(b"\xff\xff\xff\xff") && head.get(6..8) == Some(b"\0\0");
     if head.starts_with(b"ARROW1\0\0") {
         Some(Kind::new("an Arrow file", by_pyarrow))
-    } else if head.starts_with(b"FEA1") {
+    } else if head.starts_with(b"FEA1") && head.contains(&0) {
         Some(Kind::new("a Feather file", by_pyarrow))
     } else if is_stream {
         let fix = format!(

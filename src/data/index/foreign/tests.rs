@@ -280,7 +280,9 @@ fn files_of_other_tools_are_named_with_a_fix() {
     };
     let mut stream = b"\x47".to_vec();
     stream.resize(188 * 4, 0);
-    [188, 376, 564].map(|at| stream[at] = 0x47);
+    for at in [188, 376, 564] {
+        stream[at] = 0x47;
+    }
     let frames = "ffmpeg -i VIDEO FOLDER/%06d.jpg";
     for (name, bytes, what, fix) in [
         (

@@ -400,7 +400,7 @@ fn lines_without_a_usable_label_say_what_to_change() {
             "this looks like a header line: remove it",
         ),
         (
-            "0 cat/1.jpg 5 b/1.jpg",
+            "0 cat/one",
             None,
             "it looks like a path: write the label after the path",
         ),
