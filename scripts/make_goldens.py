@@ -493,8 +493,8 @@ def gifs(g):
     g.add("gif-small-frame.gif", "GIF, first frame smaller than the canvas", data, placed, why=why)
     data = gif((20, 11), colours, [(0, 0, index, None, False)])
     g.add("gif-large-frame.gif", "GIF, first frame larger than the canvas", data, whole)
-    data = gif((50, 11), colours, [(2, 4, index, None, False)], background=7)
-    placed = np.full((H + 4, 50, 3), WHITE, np.uint8)
+    data = gif((39, 11), colours, [(2, 4, index, None, False)], background=7)
+    placed = np.full((H + 4, 39, 3), WHITE, np.uint8)
     placed[4:, 2 : W + 2] = whole
     g.add("gif-low-canvas.gif", "GIF, first frame reaches below the canvas", data, placed, why=why)
 

@@ -381,6 +381,7 @@ const CANNOT_TELL: &[(&str, &str)] = &[
     ("gif-animated.gif", "its first picture is whole"),
     ("gif-small-frame.gif", "its first picture is whole"),
     ("webp-animated.webp", "its first picture is whole"),
+    ("webp-xmp-8.webp", "XMP stands behind its picture"),
 ];
 
 #[test]

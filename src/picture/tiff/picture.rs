@@ -69,7 +69,13 @@ impl TiffPicture {
         let colours = Colours::of(number(tag::PHOTOMETRIC, 0)?)?;
         let reversed = number(tag::FILL_ORDER, 1)? == 2;
         let planar = number(tag::PLANAR, 1)? == 2;
-        let predictor = number(tag::PREDICTOR, 1)?;
+        // Other packings have no differences, whatever the tag says.
+        let predictor = match compression {
+            Compression::Lzw | Compression::Deflate | Compression::Zstd => {
+                number(tag::PREDICTOR, 1)?
+            }
+            _ => 1,
+        };
         let fax_options = number(tag::FAX_OPTIONS, 0)?;
         let samples = match compression {
             Compression::Jpeg => u64::from(colours.samples()),
@@ -112,9 +118,12 @@ impl TiffPicture {
     /// A picture that is not packed and says nothing of its chroma may have it in full.
     fn settle_ycbcr(&mut self, is_packed: bool) -> Result<(), SampleFault> {
         let is_jpeg = self.compression == Compression::Jpeg;
-        if self.kind.colours != Colours::YCbCr || is_jpeg || self.chunks.planar {
+        if self.kind.colours != Colours::YCbCr || is_jpeg {
             self.ycbcr.subsampling = (1, 1);
             return Ok(());
+        }
+        if self.chunks.planar && self.ycbcr.subsampling != (1, 1) {
+            return Err(unsupported("planes of subsampled chroma"));
         }
         let full = 3 * u64::from(self.size.0) * u64::from(self.size.1);
         if !self.ycbcr.is_said && !is_packed && self.chunks.lengths.iter().sum::<u64>() == full {
