@@ -156,6 +156,8 @@ pub(crate) struct Rights {
     pub(crate) casts_to: Option<Dtype>,
     /// The border that it may add.
     pub(crate) border: Option<(PaddingMode, PerChannel)>,
+    /// Only pictures that are too small get that border.
+    pub(crate) border_is_rare: bool,
 }
 
 impl Default for Rights {
@@ -165,6 +167,7 @@ impl Default for Rights {
             behind_resize: "both round to whole levels: up to about a level",
             casts_to: None,
             border: None,
+            border_is_rare: false,
         }
     }
 }

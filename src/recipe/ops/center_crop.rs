@@ -223,6 +223,7 @@ impl Operation for CenterCrop {
             border: self
                 .pads()
                 .then_some((PaddingMode::Constant, PerChannel::default())),
+            border_is_rare: true,
             ..Rights::default()
         }
     }

@@ -126,9 +126,12 @@ fn cast_behind_value(own: &Rights, next: Unit) -> Option<Verdict> {
 
 /// Exact where the border is made of what bytes hold too: pixels of the picture, or
 /// whole levels, which every type of floats holds exactly. Nothing is said otherwise:
-/// a border of fractions is what the cast is for.
+/// a border of fractions is what the cast is for. A cast to levels moves behind a border
+/// that few pictures get, so that the others are emitted with it.
 fn cast_behind_pad(own: &Rights, pad: &Rights) -> Option<Verdict> {
-    to_floats(own)?;
+    if own.casts_to? == Dtype::U8 && !pad.border_is_rare {
+        return None;
+    }
     let (mode, fill) = pad.border?;
     let is_level = |v: f32| (0.0..=255.0).contains(&v) && v.fract() == 0.0;
     if mode == PaddingMode::Constant && !fill.0.into_iter().all(is_level) {

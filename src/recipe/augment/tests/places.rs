@@ -62,7 +62,11 @@ fn nothing_moves_across_a_policy_and_it_moves_across_nothing() {
                 }
                 .into(),
                 policy,
-                CenterCrop::new(20).into(),
+                CenterCrop {
+                    pad_if_needed: false,
+                    ..CenterCrop::new(20)
+                }
+                .into(),
                 Resize::exact(16, 16).into(),
                 RandomHorizontalFlip::default().into(),
                 Cast { dtype: Dtype::F32 }.into(),
