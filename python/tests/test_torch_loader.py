@@ -697,8 +697,9 @@ def test_attributes_that_are_read_once_are_not_set_later(make: Make, folder: Ima
     for name in ("batch_size", "dataset", "sampler", "batch_sampler", "drop_last", "collate_fn"):
         with pytest.raises(ValueError, match=f"{name} of a loader is read when it is made"):
             setattr(one, name, None)
-    # What trainers set.
+    # What timm and Lightning set.
     one.mixup_enabled = False
+    one.worker_init_fn = print
     assert len(flat(one)) == 27
 
 

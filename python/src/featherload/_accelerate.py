@@ -32,7 +32,7 @@ def remainder(loader: Any, raw: Any) -> int:
     _, ranks = loader._place
     if not raw.ends_epoch or loader.drop_last or loader._pads or _state() is None:
         return -1
-    left = loader._stream.positions() - raw.samples_before
+    left: int = loader._stream.positions() - raw.samples_before
     repeated = ranks * len(raw) - left
     if not 0 <= repeated < ranks:
         return -1

@@ -30,10 +30,10 @@ from ._processes import private_bytes
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
-# Attributes that a loader reads once.
+# Attributes that a loader reads once. Not `worker_init_fn`, which Lightning sets: none is called.
 _FIXED = {
     *("batch_sampler", "batch_size", "collate_fn", "dataset", "drop_last", "framework"),
-    *("generator", "num_workers", "persistent_workers", "sampler", "timeout", "worker_init_fn"),
+    *("generator", "num_workers", "persistent_workers", "sampler", "timeout"),
 }
 _Path = str | os.PathLike[str]
 

@@ -306,7 +306,8 @@ impl Limit {
                 "--decode-on both: {engines} JPEG engines of the GPU decode beside the workers"
             ));
         }
-        if let (Self::Stage("decode"), Some(gain)) = (this, facts.scaled_gain) {
+        // Fewer pixels to resize, too.
+        if let (Self::Stage("decode" | "resize"), Some(gain)) = (this, facts.scaled_gain) {
             return Some(format!(
                 "--decode scaled: about {gain:.1} times the images/s; levels differ from those of \
                  a full decode"
@@ -592,9 +593,12 @@ mod tests {
         );
         // More workers change no pixel.
         assert_eq!(faster(&cores(1.9, 8)), "--workers 8");
+        let resize = Limit::Stage("resize").faster(&facts, &s, &cores(1.9, 2));
+        assert_eq!(resize.as_deref(), Some(&*faster(&cores(1.9, 2))));
+        let write = Limit::Stage("write").faster(&facts, &s, &cores(1.9, 2));
         assert_eq!(
-            Limit::Stage("resize").faster(&facts, &s, &cores(1.9, 2)),
-            Limit::Stage("resize").faster(&FACTS, &s, &cores(1.9, 2))
+            write,
+            Limit::Stage("write").faster(&FACTS, &s, &cores(1.9, 2))
         );
     }
 

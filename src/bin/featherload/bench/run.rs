@@ -267,14 +267,15 @@ fn report(
         }
     });
     let is_measured = too_short.is_none();
-    let decode = shares.stages.first().map_or(0.0, |stage| stage.1 / 100.0);
+    let decode = shares.stages.iter().find(|stage| stage.0 == "decode");
+    let decode = decode.map_or(0.0, |stage| stage.1 / 100.0);
     facts.scaled_gain = match limit {
         // A file that fails ends a measurement of the bare decoder.
-        Limit::Stage("decode")
+        Limit::Stage("decode" | "resize") | Limit::OtherWork
             if is_measured
                 && facts.side.is_some()
                 && facts.engines.is_none()
-                && processors.room(workers).is_none()
+                && (limit == Limit::OtherWork || processors.room(workers).is_none())
                 && counts.failures.is_empty()
                 && interrupt::caught().is_none() =>
         {
