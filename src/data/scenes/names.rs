@@ -64,7 +64,9 @@ pub(super) fn settle(
             let first = taken
                 .entry(frame.original())
                 .or_insert_with(|| frame.name.clone());
-            if *first != frame.name && (moved.contains(first) || moved.contains(&frame.name)) {
+            if *first != frame.name
+                && (moved.contains(first.as_str()) || moved.contains(&frame.name))
+            {
                 let what = format!(
                     "{}: {first:?} and {:?} both mean {}: rename the file, or correct the names",
                     frame.at,

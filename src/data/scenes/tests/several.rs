@@ -104,9 +104,9 @@ fn beside_a_model(names: &[&str]) -> Folder {
 
 #[test]
 fn a_transforms_file_hides_no_model_that_has_more_images() {
-    for (names, due) in [
+    let cases: [(&[&str], SceneFormat); 4] = [
         (
-            &["images/a.png", "images/b.png", "images/sub/c.png"][..],
+            &["images/a.png", "images/b.png", "images/sub/c.png"],
             SceneFormat::Nerfstudio,
         ),
         (
@@ -115,7 +115,8 @@ fn a_transforms_file_hides_no_model_that_has_more_images() {
         ),
         (&["images/a.png", "images/b.png"], SceneFormat::Colmap),
         (&[], SceneFormat::Colmap),
-    ] {
+    ];
+    for (names, due) in cases {
         let folder = beside_a_model(names);
         let scene = folder.open(&SceneOptions::default()).unwrap();
         assert_eq!((scene.format, scene.frames.len()), (due, 3), "{names:?}");
