@@ -212,11 +212,15 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
         _ => return Err(corrupt("PNG without its header at the beginning")),
     };
     let mut ways = Ways::default();
+    // Where the content of the last chunk ends, and whether it is of pixels.
+    let (mut end, mut is_of_pixels) = (0, false);
     while !chunks.ended {
         match file.read_exact(&mut head).map_err(cut_off) {
             Ok(()) => {}
             Err(fault) if fault.kind == FaultKind::Truncated && chunks.compressed > 0 => {
-                chunks.compressed = chunks.compressed.saturating_sub(missing(file)?);
+                if is_of_pixels {
+                    chunks.compressed = chunks.compressed.saturating_sub(beyond(file, end)?);
+                }
                 break;
             }
             Err(fault) => return Err(fault),
@@ -230,6 +234,10 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
             b"IDAT" => chunks.compressed += u64::from(len),
             b"IEND" => chunks.ended = true,
             _ => {}
+        }
+        is_of_pixels = kind == *b"IDAT";
+        if is_of_pixels {
+            end = file.stream_position().map_err(cut_off)? + u64::from(len);
         }
         let looked_at = ways.look(file, kind, len).map_err(cut_off)?;
         // Beyond the end is no error here: the next read tells.
@@ -273,11 +281,10 @@ fn read_header(fields: [u8; 17]) -> Result<Chunks, SampleFault> {
     })
 }
 
-/// By how many bytes the last chunk is longer than its file.
-fn missing(file: &mut Reader<'_>) -> Result<u64, SampleFault> {
-    let at = file.stream_position().map_err(cut_off)?;
-    let end = file.seek(SeekFrom::End(0)).map_err(cut_off)?;
-    Ok(at.saturating_sub(end))
+/// How many bytes `end` lies beyond the end of the file.
+fn beyond(file: &mut Reader<'_>, end: u64) -> Result<u64, SampleFault> {
+    let len = file.seek(SeekFrom::End(0)).map_err(cut_off)?;
+    Ok(end.saturating_sub(len))
 }
 
 /// Where chunks say which way up the picture is. The first of a kind counts.

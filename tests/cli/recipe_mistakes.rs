@@ -185,7 +185,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
             &["random_crop", "'size' is missing"],
         ),
         (
-            "  - resize: {size: 128}\n  - center_crop: {size: 224}",
+            "  - resize: {size: 128}\n  - center_crop: {size: 224, pad_if_needed: false}",
             4,
             &[
                 "center_crop",
@@ -469,9 +469,9 @@ fn toml_and_json_name_their_own_lines() {
             &["size", "expected a number of pixels", "'224px'"],
         ),
         (
-            "[[ops]]\nresize = {size = 128}\n[[ops]]\ncenter_crop = {size = 224}",
+            "[[ops]]\nresize = {size = 128}\n[[ops]]\ncenter_crop = {size = 224, pad_if_needed = false}",
             4,
-            "{\"resize\": {\"size\": 128}},\n{\"center_crop\": {\"size\": 224}}",
+            "{\"resize\": {\"size\": 128}},\n{\"center_crop\": {\"size\": 224, \"pad_if_needed\": false}}",
             3,
             &["224 x 224 is larger", "128 here", "put a resize or a pad"],
         ),

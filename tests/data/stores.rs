@@ -478,7 +478,7 @@ fn what_cannot_work_is_refused_with_what_would() {
     let least = scene.room_for(2);
     let (option, e) = text(scene.store(Some(least)).sampler(Sampler::Shuffle));
     assert!(
-        option == Some("fetch_limit") && e.contains("shard_shuffle"),
+        option == Some("fetch_limit") && e.contains("shard-shuffle"),
         "{e}"
     );
     let some = scene.room_for(6);

@@ -286,10 +286,11 @@ fn adaface_names_its_list_and_its_operations_otherwise() {
     assert_eq!(t.list_options.labels, ListLabels::Second);
     let names: Vec<&str> = t.recipe.ops.iter().map(Op::name).collect();
     assert_eq!(
-        names[..5],
+        names[..6],
         [
             "decode",
             "crop_with_padding",
+            "random_interpolation",
             "color_jitter",
             "random_horizontal_flip",
             "normalize"

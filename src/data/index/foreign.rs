@@ -26,6 +26,8 @@ pub(crate) use layout::{refuse_unread_labels, refuse_what_are_no_classes};
 
 /// Keys of a JSON document are looked for this far.
 const MOST_READ: usize = 64 << 10;
+/// What is looked at of a first line.
+const FIRST_LINE: usize = 512;
 
 /// What something is, and what to do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub(crate) fn of_file(path: &Path) -> Option<String> {
 /// The same of a file whose lines are JSON: its text is not looked at.
 pub(crate) fn of_file_of_json_lines(path: &Path) -> Option<String> {
     let head = beginning(path)?;
-    let kind = match head.contains(&0) {
+    let kind = match is_binary(&head) {
         true => binary::kind(path, &head),
         false => binary::marked(path, &head)?,
     };
@@ -77,8 +79,7 @@ fn kind_of(path: &Path) -> Option<Kind> {
     }
     match is_text(&head) {
         true => text::kind(path, head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head)),
-        // A path may have any byte but this one.
-        false if head.contains(&0) => Some(binary::kind(path, &head)),
+        false if is_binary(&head) => Some(binary::kind(path, &head)),
         false => binary::picture(&head),
     }
 }
@@ -87,6 +88,15 @@ fn is_text(head: &[u8]) -> bool {
     !head
         .iter()
         .any(|b| b.is_ascii_control() && !b.is_ascii_whitespace())
+}
+
+/// Whether the first line is no line of text. A path may have any byte but zero, and a text may
+/// have a zero by mistake: its own line is then named.
+fn is_binary(head: &[u8]) -> bool {
+    let line = &head[..head.len().min(FIRST_LINE)];
+    let line = line.split(|b| *b == b'\n').next().unwrap_or(line);
+    let controls = line.iter().filter(|b| b.is_ascii_control()).count();
+    line.contains(&0) && (controls * 3 > line.len() || std::str::from_utf8(line).is_err())
 }
 
 fn beginning(path: &Path) -> Option<Vec<u8>> {

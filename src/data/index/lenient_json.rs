@@ -80,11 +80,16 @@ pub(crate) fn members<'a>(
     scan.end()
 }
 
-/// What a value's text says, strictly; an object is given without its members. `place` is what
-/// messages call it.
+/// What a value's text says, strictly; of an object its keys alone, with null as their values.
+/// `place` is what messages call it.
 pub(crate) fn parse(value: &[u8], place: impl Fn() -> String) -> Result<Json, String> {
     if value.starts_with(b"{") {
-        return Ok(Json::Object(serde_json::Map::new()));
+        let mut keys = serde_json::Map::new();
+        let found = members(value, |key, _| {
+            keys.insert(key.into_owned(), Json::Null);
+        });
+        let failed = |fault: Fault| format!("has no JSON object at {}: {fault}", place());
+        return found.map(|()| Json::Object(keys)).map_err(failed);
     }
     let Ok(text) = std::str::from_utf8(value) else {
         return Err(format!("has text at {} that is not UTF-8", place()));

@@ -1,37 +1,39 @@
 //! What a record of JSON has where something that was named is missing: for the error.
 //!
-//! In the consumer. Reads the record once more, whole.
+//! In the consumer. Reads the record once more.
 
 use serde_json::Value as Json;
 
 use crate::data::index::column_names::quoted;
+use crate::data::index::lenient_json;
 
 /// Names in a message.
 const NAMED: usize = 8;
 
 /// Such as `; at /info it has /info/label, /info/path`; nothing of a record that is no object.
 pub(crate) fn beside(line: &[u8], name: &str) -> String {
-    let Ok(record) = serde_json::from_slice::<Json>(line) else {
-        return String::new();
+    let value_at = |pointer: &str| {
+        let value = lenient_json::find(line, pointer).ok().flatten();
+        value.and_then(|value| lenient_json::parse(value, String::new).ok())
     };
     if !name.starts_with('/') {
-        return match keys(&record, "") {
-            keys if keys.is_empty() => String::new(),
-            keys => format!("; it has {}", listed(&keys)),
+        return match value_at("").map(|record| keys(&record, "")) {
+            Some(keys) if !keys.is_empty() => format!("; it has {}", listed(&keys)),
+            _ => String::new(),
         };
     }
     // The longest part of the pointer that leads somewhere.
     let mut at = name;
     let found = loop {
         at = at.rsplit_once('/').map_or("", |(front, _)| front);
-        match record.pointer(at) {
+        match value_at(at) {
             Some(found) => break found,
             None if at.is_empty() => return String::new(),
             None => {}
         }
     };
     let begin = format!("{at}/");
-    let keys = keys(found, &begin);
+    let keys = keys(&found, &begin);
     match (keys.is_empty(), at) {
         (true, "") => String::new(),
         (true, at) => format!("; {} has nothing inside", quoted(at)),

@@ -438,7 +438,10 @@ mod tests {
                 e.contains(&format!("{text}: no such file: check the path")),
                 "{e}"
             );
-            assert!(e.contains("download or mount the files"), "{e}");
+            assert!(
+                e.contains("An address begins as s3://BUCKET/PREFIX does"),
+                "{e}"
+            );
         }
         assert!(!told("s3://x/a.tar").contains("check the path"));
         let e = told("a.tar::b.tar");

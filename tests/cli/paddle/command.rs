@@ -132,20 +132,17 @@ fn a_broken_picture_gives_its_row_away_unless_a_flag_says_no() {
 fn unknown_operations_are_refused_with_their_line_or_left_out_aloud() {
     let dir = folder(&CONFIG.replace(
         "        - RandFlipImage:",
-        "        - RandomInterpolationAugment: {prob: 1}\n        - RandFlipImage:",
+        "        - RandomWeatherAugment: {prob: 1}\n        - RandFlipImage:",
     ));
     let args = ["bench", "--recipe", "c.yaml"];
     let out = featherload(dir.path(), &args);
     assert_eq!(out.status.code(), Some(2));
     let said = stderr(&out);
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(
-        said.contains("c.yaml:12: RandomInterpolationAugment"),
-        "{said}"
-    );
+    assert!(said.contains("c.yaml:12: RandomWeatherAugment"), "{said}");
     let out = featherload(dir.path(), &[&args[..], &["--skip-unknown-ops"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(stderr(&out).contains("c.yaml:12: RandomInterpolationAugment is left out"));
+    assert!(stderr(&out).contains("c.yaml:12: RandomWeatherAugment is left out"));
 }
 
 #[test]

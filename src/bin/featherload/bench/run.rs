@@ -18,7 +18,7 @@ use super::failures;
 use super::limit::{Facts, Limit, Processors, Shares, Workers};
 use super::report::{BenchReport, LimitedBy};
 use super::scaled_gain;
-use super::subject::Subject;
+use super::subject::{JPEG, Subject};
 use crate::digest::StreamDigest;
 use crate::run_length::too_short;
 use crate::setup::Setup;
@@ -270,16 +270,17 @@ fn report(
     let decode = shares.stages.iter().find(|stage| stage.0 == "decode");
     let decode = decode.map_or(0.0, |stage| stage.1 / 100.0);
     facts.scaled_gain = match limit {
-        // A file that fails ends a measurement of the bare decoder.
         Limit::Stage("decode" | "resize") | Limit::OtherWork
             if is_measured
+                && subject.kind == JPEG
                 && facts.side.is_some()
                 && facts.engines.is_none()
                 && (limit == Limit::OtherWork || processors.room(workers).is_none())
                 && counts.failures.is_empty()
                 && interrupt::caught().is_none() =>
         {
-            scaled_gain::measure(setup, loader, workers, decode)?
+            // Advice alone: a file that the bare decoder refuses ends no run.
+            scaled_gain::measure(setup, loader, workers, decode).unwrap_or(None)
         }
         _ => None,
     };

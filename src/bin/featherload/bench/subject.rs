@@ -22,6 +22,8 @@ pub struct Subject {
     pub batch: u32,
 }
 
+/// What JPEG files are called.
+pub const JPEG: &str = "JPEG";
 /// What samples of raw pixels are called.
 const RAW: &str = "raw images";
 
@@ -83,7 +85,7 @@ fn kind(index: &Index) -> String {
     let of = |id: u64| {
         let extension = index.relative_path(id).extension()?.to_str()?;
         Some(match extension.to_ascii_lowercase().as_str() {
-            "jpg" | "jpeg" => "JPEG".to_owned(),
+            "jpg" | "jpeg" => JPEG.to_owned(),
             "npy" => RAW.to_owned(),
             "webp" => "WebP".to_owned(),
             other => other.to_ascii_uppercase(),

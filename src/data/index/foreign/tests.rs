@@ -239,7 +239,7 @@ fn folders_without_pictures_say_what_lies_in_them() {
         ),
         (
             "part-0.parquet",
-            b"PAR1",
+            b"PAR1\x15\x04",
             "part-0.parquet, which is a Parquet file: give it by a name",
         ),
         (

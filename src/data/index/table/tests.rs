@@ -763,14 +763,15 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Names that mean something to a reader of tables, and any others.
+/// Names that mean something to a reader of tables, and any others. One with a backslash is
+/// refused where no file has it.
 fn name() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
-        "\"", "\"\"", ",", ";", "\t", "\n", "\r\n", "\r", " ", "'", "\\", "\u{feff}", "#", "ä",
-        "日本", "{", "a.jpg", "b/c",
+        "\"", "\"\"", ",", ";", "\t", "\n", "\r\n", "\r", " ", "'", "\u{feff}", "#", "ä", "日本",
+        "{", "a.jpg", "b/c",
     ]);
     let text = vec(
-        prop_oneof![odd.prop_map(str::to_owned), "[^\u{0}/.]{1,8}"],
+        prop_oneof![odd.prop_map(str::to_owned), "[^\u{0}/.\\\\]{1,8}"],
         1..6,
     );
     text.prop_map(|parts| format!("x{}", parts.concat()))

@@ -54,6 +54,10 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
             (bgr.clone(), "blue is first: remove color: bgr of decode"),
         ] {
             let name = policy.name();
+            // Fills what normalize left, too.
+            if name == "cutout" && said.starts_with("comes after normalize") {
+                continue;
+            }
             let error = says([before, policy.clone()]);
             assert!(error.contains(&format!("{name}: ")), "{error}");
             assert!(error.contains(said), "{name} says {error}, not {said}");
