@@ -15,14 +15,12 @@ use png::{BitDepth, ColorType, DecodingError, Transformations};
 
 use super::limits::Limits;
 use super::orientation::Orientation;
-use super::png_repair;
+use super::png_repair::{self, SIGNATURE};
 use super::png_text::{self, Text};
 use super::reader::Reader;
 use super::rgb8::Form;
 use super::xmp;
 use crate::error::{FaultKind, SampleFault};
-
-pub(super) const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
 /// An opened PNG.
 pub(super) struct PngReader<'a> {

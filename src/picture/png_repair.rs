@@ -7,8 +7,9 @@
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::limits::Limits;
-use super::png::SIGNATURE;
 use crate::error::{FaultKind, SampleFault};
+
+pub(super) const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
 /// The most bytes of a block that is not packed.
 const BLOCK: usize = 0xffff;

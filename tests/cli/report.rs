@@ -50,7 +50,7 @@ fn bench(source: &Path, args: &[&str]) -> String {
 #[test]
 fn a_run_is_told_in_a_few_lines() {
     let dir = data(2, 12);
-    let text = bench(dir.path(), &["--workers", "1", "--epochs", "100"]);
+    let text = bench(dir.path(), &["--workers", "1", "--epochs", "12"]);
     let head: String = text.split("\n\n").next().unwrap().replace("\n  ", " | ");
     let head: Vec<&str> = head.split(" | ").collect();
     let source = dir.path().to_str().unwrap();

@@ -42,8 +42,8 @@ fn an_image_of_another_size_than_then_is_named() {
 }
 
 #[test]
-fn a_mask_of_another_size_is_refused_by_name() {
-    let wrong = GrayImage::from_pixel(WIDTH - 1, HEIGHT, Luma([255]));
+fn a_mask_of_another_shape_is_refused_by_name() {
+    let wrong = GrayImage::from_pixel(WIDTH, 2 * HEIGHT, Luma([255]));
     let scene = Written::with_masks(|image| {
         Some(if image == 5 {
             wrong.clone()

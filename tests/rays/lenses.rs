@@ -128,6 +128,7 @@ impl Demo {
     fn open(&self, scene: &str) -> Scene {
         let mut options = SceneOptions::default();
         options.split = Some(SplitBy::All);
+        options.find_depths = true;
         Scene::open(self.path(scene), &options).unwrap()
     }
 

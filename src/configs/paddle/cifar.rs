@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::dataset::{Dataset, Opened};
+use super::dataset_form::{Dataset, Opened};
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::data::index::{CifarClasses, CifarOptions, ListLabels, ListOptions};

@@ -4,43 +4,11 @@
 use std::path::PathBuf;
 
 use crate::configs::paddle::cifar;
+use crate::configs::paddle::dataset_form::{Dataset, LabelKey, Opened};
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
-use crate::data::index::{CifarClasses, CifarOptions, Delimiter, ListLabels, ListOptions};
-use crate::recipe::file::{Mistake, Node, Position, advice};
-
-/// What follows from a `dataset`.
-pub(crate) struct Dataset<'a> {
-    pub(crate) opened: Opened,
-    pub(crate) multi_scale: bool,
-    /// Whose draw the labels are; none: they stand in the list.
-    pub(crate) label_key: Option<LabelKey<'a>>,
-    /// None: the form has no list.
-    pub(crate) list: Option<PathBuf>,
-    /// CIFAR's batches instead of a list, and the folder of them where it is written.
-    pub(crate) cifar: Option<(Option<PathBuf>, CifarOptions)>,
-    pub(crate) options: ListOptions,
-    pub(crate) transform_ops: &'a Node,
-    pub(crate) batch_transform_ops: Option<&'a Node>,
-}
-
-/// By which name an operation hands its draw on.
-#[derive(Clone, Copy)]
-pub(crate) struct LabelKey<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) at: Position,
-}
-
-/// Where pictures come from before the first operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opened {
-    /// Bytes: DecodeImage must be there.
-    No,
-    /// By OpenCV.
-    Array,
-    /// By Pillow: an array of its pixels, or the picture itself.
-    Pillow { is_picture: bool },
-}
+use crate::data::index::{CifarClasses, Delimiter, ListLabels, ListOptions};
+use crate::recipe::file::{Mistake, Node, advice};
 
 const SERVED: [&str; 11] = [
     "ImageNetDataset",

@@ -8,12 +8,14 @@
 //! - `training`: one tree of a config, read whole; `options`: how;
 //! - `tree`: which part of the config; `list`: operations in their order; `params`: the
 //!   parameters of one name, and `number`: arithmetic in text;
-//! - `ops`, `batch`, `dataset`, `cifar`, `sampler`: what those parts mean;
+//! - `ops`, `batch`, `dataset`, `cifar`, `sampler`: what those parts mean; `dataset_form`: what
+//!   follows from a data set of any class;
 //! - `environment`: what the launcher says; `note`: what people are told.
 
 mod batch;
 mod cifar;
 mod dataset;
+mod dataset_form;
 mod environment;
 #[cfg(all(test, feature = "codecs"))]
 mod goldens;

@@ -1,118 +1,25 @@
 //! What a file or a folder is that was given as a data set and is none, by its content: for the
 //! message that refuses it, and names the way to one that is read.
 //!
-//! In the consumer. Reads at most [`MOST_READ`] bytes of a file, at its beginning, and
+//! In the consumer. Reads at most 64 KiB of a file, at its beginning, and
 //! opens nothing that is not a regular file. A name decides only where bytes cannot: which of two
 //! names an archive goes by, and what a file without a mark of its own is. Never in here: reading
 //! what was given.
 //!
+//! - `content`: a file by its bytes; `file_kind`: what it is, in words;
 //! - `binary`: files that are no text; `text`: JSON, XML and the like;
 //! - `folder`: folders that other tools wrote; `layout`: folders whose sub-folders are no classes.
 
 mod binary;
+mod content;
+mod file_kind;
 mod folder;
 mod layout;
 mod text;
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-
-use crate::data::index::encoding::Encoding;
-use crate::sys::regular;
-
+pub(crate) use content::{of_file, of_file_of_json_lines};
 pub(crate) use folder::of_folder;
 pub(crate) use layout::{refuse_unread_labels, refuse_what_are_no_classes};
-
-/// Keys of a JSON document are looked for this far.
-const MOST_READ: usize = 64 << 10;
-/// What is looked at of a first line.
-const FIRST_LINE: usize = 512;
-
-/// What something is, and what to do with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Kind {
-    what: String,
-    fix: String,
-}
-
-impl Kind {
-    fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            fix: fix.into(),
-        }
-    }
-}
-
-const EXPORT: &str = "write its pictures to a folder or to tar shards, and give these";
-const UNPACK: &str = "unpack it, and give the folder";
-const LIST: &str = "write a list with one `path label` a line, or give the folder of the pictures";
-const SCENE: &str = "`featherload rays` and `featherload views` read it";
-
-/// What is wrong with a file that is no list, no tar and no saved index: a fragment that begins
-/// with `is`. None of a file that may be a list.
-pub(crate) fn of_file(path: &Path) -> Option<String> {
-    let kind = kind_of(path)?;
-    Some(format!("is {}: {}", kind.what, kind.fix))
-}
-
-/// The same of a file whose lines are JSON: its text is not looked at.
-pub(crate) fn of_file_of_json_lines(path: &Path) -> Option<String> {
-    let head = beginning(path)?;
-    let kind = match is_binary(&head) {
-        true => binary::kind(path, &head),
-        false => binary::marked(path, &head)?,
-    };
-    Some(format!("is {}: {}", kind.what, kind.fix))
-}
-
-fn kind_of(path: &Path) -> Option<Kind> {
-    let head = beginning(path)?;
-    if let Some(encoding) = Encoding::of(&head) {
-        let said = encoding.text(path);
-        let (what, fix) = said.strip_prefix("is ")?.split_once(": ")?;
-        return Some(Kind::new(what, fix));
-    }
-    if let Some(kind) = binary::marked(path, &head) {
-        return Some(kind);
-    }
-    match is_text(&head) {
-        true => text::kind(path, head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head)),
-        false if is_binary(&head) => Some(binary::kind(path, &head)),
-        false => binary::picture(&head),
-    }
-}
-
-fn is_text(head: &[u8]) -> bool {
-    !head
-        .iter()
-        .any(|b| b.is_ascii_control() && !b.is_ascii_whitespace())
-}
-
-/// Whether the first line is no line of text. A path may have any byte but zero, and a text may
-/// have a zero by mistake: its own line is then named.
-fn is_binary(head: &[u8]) -> bool {
-    let line = &head[..head.len().min(FIRST_LINE)];
-    let line = line.split(|b| *b == b'\n').next().unwrap_or(line);
-    let controls = line.iter().filter(|b| b.is_ascii_control()).count();
-    line.contains(&0) && (controls * 3 > line.len() || std::str::from_utf8(line).is_err())
-}
-
-fn beginning(path: &Path) -> Option<Vec<u8>> {
-    let (file, _) = regular::open(path).ok()?;
-    Some(begin_of(&file))
-}
-
-fn begin_of(file: &File) -> Vec<u8> {
-    let mut head = vec![0; MOST_READ];
-    let mut filled = 0;
-    while let Ok(read @ 1..) = file.read_at(&mut head[filled..], filled as u64) {
-        filled += read;
-    }
-    head.truncate(filled);
-    head
-}
 
 #[cfg(test)]
 mod tests;

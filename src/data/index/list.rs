@@ -14,8 +14,11 @@
 //!   lines alike. `0,5`, which may be a fraction, is refused where nobody asks for a
 //!   vector.
 //! - Every line is a sample, but for blank ones: there are no comments.
+//!
+//! - `options`: how a list is read; `line_fault`: why a line is refused, and what to change.
 
-mod hint;
+mod line_fault;
+mod options;
 
 use std::path::{Path, PathBuf};
 
@@ -29,52 +32,8 @@ use crate::data::index::roots::Roots;
 use crate::data::index::sealed::{Content, Labels};
 use crate::error::{Error, Result};
 
-/// How [`Index::list`](crate::data::index::Index::list) reads a list file.
-#[derive(Debug, Clone, Default)]
-pub struct ListOptions {
-    pub delimiter: Delimiter,
-    /// Where relative paths start; by default the list file's folder.
-    pub root: Option<PathBuf>,
-    /// Accept paths that lead out of the root.
-    pub allow_outside: bool,
-    pub labels: ListLabels,
-    /// Numbers whole-number labels anew, from 0 without gaps, in their ascending
-    /// order: PaddleClas' `relabel`.
-    pub relabel: bool,
-    /// A folder of box files, one a sample: only its box of the picture is taken, as if
-    /// it were the picture. That of `a/1.x.jpg` is `a/1.txt`: the path up to its first
-    /// dot. Its last line that is not blank is `x0 y0 x1 y1`, whole pixels of the
-    /// upright picture; x1 and y1 are no part of it. PaddleClas' `bbox_crop`.
-    pub boxes: Option<PathBuf>,
-}
-
-/// What stands between a path and its label.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Delimiter {
-    /// A run of blanks and tabs.
-    #[default]
-    Blanks,
-    /// This byte, once. Blanks around path and label are no part of them.
-    Byte(u8),
-}
-
-/// What stands behind the path.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ListLabels {
-    /// What the first line shows: a whole number, several numbers, or nothing
-    /// behind a path with a known image extension.
-    #[default]
-    Auto,
-    /// Nothing: the whole line is the path.
-    None,
-    /// One whole number.
-    Scalar,
-    /// One number or more.
-    Vector,
-    /// One whole number behind the first delimiter; what stands behind it, such as
-    /// VeriWild's camera, means nothing. Blanks in a path need quotes.
-    Second,
-}
+use line_fault::{Bad, Kind};
+pub use options::{Delimiter, ListLabels, ListOptions};
 
 pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Content, ScanReport)> {
     if let Delimiter::Byte(byte @ (b'\n' | b'\r' | b'"' | 0)) = options.delimiter {
@@ -100,7 +59,7 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
             continue;
         }
         let label = parse(line, options, &mut path, &mut values).map_err(|bad| {
-            Error::dataset_line(file, number, hint::text(&bad, line, number, options))
+            Error::dataset_line(file, number, line_fault::text(&bad, line, number, options))
         })?;
         let relative = roots
             .relative(&path)
@@ -148,71 +107,6 @@ pub(super) fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
         *label = old.partition_point(|other| other < label) as i64;
     }
     Ok(())
-}
-
-/// Why a line is refused.
-#[derive(Debug, Clone, PartialEq)]
-enum Bad {
-    OpenQuote,
-    BehindQuote,
-    NoPath,
-    Nul,
-    NoLabel,
-    NotWhole(String),
-    NotNumber(String),
-    NotFinite(String),
-    /// What follows "the label".
-    Ambiguous(String),
-    Unlike {
-        this: Kind,
-        first: Kind,
-        line: u64,
-    },
-}
-
-impl Bad {
-    fn text(&self) -> String {
-        match self {
-            Self::OpenQuote => "the quoted path has no closing quote".into(),
-            Self::BehindQuote => "no delimiter between the closing quote and the label".into(),
-            Self::NoPath => "no path".into(),
-            Self::Nul => "a NUL byte in the path: is this a text file?".into(),
-            Self::NoLabel => {
-                "no label, or no delimiter before it: check `delimiter`, or use `labels: none`"
-                    .into()
-            }
-            Self::NotWhole(label) => format!(
-                "label '{label}' is not a whole number: check `delimiter`, or put a path with \
-                 blanks in double quotes"
-            ),
-            Self::NotNumber(label) => format!("'{label}' in a vector label is not a number"),
-            Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
-            Self::Ambiguous(what) => format!("the label {what}"),
-            Self::Unlike { this, first, line } => format!(
-                "{} here, but {} in line {line}: put a path with blanks in double quotes",
-                this.text(),
-                first.text()
-            ),
-        }
-    }
-}
-
-/// What a line's label is like; the numbers themselves lie beside it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
-    None,
-    Scalar,
-    Vector { width: usize },
-}
-
-impl Kind {
-    fn text(self) -> String {
-        match self {
-            Self::None => "no label".into(),
-            Self::Scalar => "one whole number as label".into(),
-            Self::Vector { width } => format!("a label of {width} numbers"),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,8 +9,8 @@ use image_webp::WebPDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use weezl::{BitOrder, LzwStatus};
 
+use super::fault::{corrupt, truncated, unsupported};
 use super::fax::{self, Fax};
-use super::{corrupt, truncated, unsupported};
 use crate::error::{FaultKind, SampleFault};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,11 @@
 
 use super::compression::{Chunk, Compression, unpack};
 use super::directory::Order;
+use super::fault::truncated;
 use super::kind::{Colours, PixelKind};
 use super::picture::TiffPicture;
+use super::predictor;
 use super::ycbcr::Tables;
-use super::{predictor, truncated};
 use crate::error::SampleFault;
 use crate::picture::buffer::grow;
 use crate::picture::limits::Limits;
@@ -277,7 +278,7 @@ impl TiffPicture {
         limits: &Limits,
         spare: &mut Spare,
     ) -> Result<(), SampleFault> {
-        use super::{corrupt, unsupported};
+        use super::fault::{corrupt, unsupported};
         use crate::picture::jpeg::{self, JpegDecoder, Region, Scale};
 
         let samples = usize::from(self.chunk_samples());
@@ -342,7 +343,7 @@ impl TiffPicture {
         _: &Limits,
         _: &mut Spare,
     ) -> Result<(), SampleFault> {
-        Err(super::unsupported(
+        Err(super::fault::unsupported(
             "JPEG inside, without the feature codecs,",
         ))
     }

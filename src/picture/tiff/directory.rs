@@ -4,7 +4,7 @@
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
-use super::{corrupt, truncated, unsupported};
+use super::fault::{corrupt, truncated, unsupported};
 use crate::error::SampleFault;
 use crate::picture::fault::unreadable;
 use crate::picture::reader::Reader;

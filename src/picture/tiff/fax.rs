@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use fax::maps::{Mode, black, mode, white};
 use fax::{BitReader, Color};
 
-use super::{corrupt, truncated, unsupported};
+use super::fault::{corrupt, truncated, unsupported};
 use crate::error::SampleFault;
 
 /// Which of the packings.

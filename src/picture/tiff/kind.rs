@@ -13,7 +13,7 @@
 use half::f16;
 
 use super::directory::Order;
-use super::unsupported;
+use super::fault::unsupported;
 use crate::error::SampleFault;
 use crate::picture::rgb8::{AlphaKind, Form};
 

@@ -9,11 +9,13 @@
 //! - `decode`: strips and tiles into the frame;
 //! - `compression`: each kind of packing; `fax`: those of fax machines;
 //! - `predictor`: differences back to samples;
-//! - `ycbcr`: luma and chroma to RGB.
+//! - `ycbcr`: luma and chroma to RGB;
+//! - `fault`: what is wrong with a file, in words.
 
 mod compression;
 mod decode;
 mod directory;
+mod fault;
 mod fax;
 mod kind;
 mod picture;
@@ -25,23 +27,3 @@ mod tests;
 
 pub(super) use decode::frame_bytes;
 pub(super) use picture::TiffPicture;
-
-use crate::error::{FaultKind, SampleFault};
-
-fn corrupt(reason: impl std::fmt::Display) -> SampleFault {
-    SampleFault::new(FaultKind::Corrupt, format!("TIFF: {reason}"))
-}
-
-fn truncated(reason: impl std::fmt::Display) -> SampleFault {
-    SampleFault::new(FaultKind::Truncated, format!("TIFF: {reason}"))
-}
-
-/// With the fix: programs write every picture in a form that is read.
-fn unsupported(what: impl std::fmt::Display) -> SampleFault {
-    SampleFault::new(
-        FaultKind::Unsupported,
-        format!(
-            "TIFF with {what} is not decoded: write it with 8 bits a sample and LZW or Deflate"
-        ),
-    )
-}

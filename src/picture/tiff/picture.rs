@@ -4,9 +4,9 @@
 
 use super::compression::Compression;
 use super::directory::{Directory, Order, tag};
+use super::fault::{corrupt, unsupported};
 use super::kind::{Colours, Number, PixelKind};
 use super::ycbcr::YCbCr;
-use super::{corrupt, unsupported};
 use crate::error::SampleFault;
 use crate::picture::limits::Limits;
 use crate::picture::orientation::Orientation;

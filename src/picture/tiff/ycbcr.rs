@@ -3,7 +3,7 @@
 //! Pure, in fixed point of 16 bits.
 
 use super::directory::{Directory, tag};
-use super::{corrupt, unsupported};
+use super::fault::{corrupt, unsupported};
 use crate::error::SampleFault;
 use crate::picture::reader::Reader;
 

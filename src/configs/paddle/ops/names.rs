@@ -5,7 +5,7 @@ use super::held::Held;
 use super::pipe::{Pipe, Values};
 use super::sizes::Sizes;
 use super::{apply, augment, blur, decode, erase, jitter, normalise, pad, paddle_vision, shape};
-use crate::configs::paddle::dataset::{LabelKey, Opened};
+use crate::configs::paddle::dataset_form::{LabelKey, Opened};
 use crate::configs::paddle::list::{items, one_name};
 use crate::configs::paddle::note::{Notes, Skipped};
 use crate::configs::paddle::params::{Params, Read};

@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::sizes::Sizes;
-use crate::configs::paddle::dataset::LabelKey;
+use crate::configs::paddle::dataset_form::LabelKey;
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::file::{Mistake, Node};

@@ -8,7 +8,7 @@ use super::labels::ROT90_KEYS;
 use super::pipe::Pipe;
 use super::sizes::Sizes;
 use super::stages;
-use crate::configs::paddle::dataset::LabelKey;
+use crate::configs::paddle::dataset_form::LabelKey;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::{
     Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,

@@ -3,7 +3,7 @@
 mod held;
 mod multi_scale;
 
-use crate::configs::paddle::dataset::Opened;
+use crate::configs::paddle::dataset_form::Opened;
 use crate::configs::paddle::note::{Notes, Skipped};
 use crate::configs::paddle::ops::{Rules, translate};
 use crate::recipe::file::{Mistake, Node};

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{EXPORT, Kind, LIST, UNPACK, is_text};
+use super::file_kind::{EXPORT, Kind, LIST, UNPACK, is_text};
 use crate::picture::Format;
 
 /// How a file begins, what it is, and what to do with it.

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{EXPORT, Kind, SCENE, kind_of};
+use super::content::kind_of;
+use super::file_kind::{EXPORT, Kind, SCENE};
 
 /// Entries of a folder that are looked at, and files that are opened.
 const MOST_NAMES: usize = 10_000;

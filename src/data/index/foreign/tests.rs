@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::binary::{crc32c, masked_crc};
+use super::content::{MOST_READ, beginning};
 use super::*;
 use crate::data::index::{FolderOptions, Index, ListOptions};
 use crate::error::Error;

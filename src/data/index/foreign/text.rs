@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{EXPORT, Kind, LIST, SCENE};
+use super::file_kind::{EXPORT, Kind, LIST, SCENE};
 
 /// What text is that is no list. It has no byte order mark any more.
 pub(super) fn kind(path: &Path, text: &[u8]) -> Option<Kind> {

@@ -1,6 +1,7 @@
-//! What a line without a usable label most likely is: for its error, which names what to change.
+//! Why a line is refused. What a line without a usable label most likely is: for its error, which
+//! names what to change.
 
-use crate::data::index::list::{Bad, Delimiter, ListOptions};
+use crate::data::index::list::options::{Delimiter, ListOptions};
 use crate::data::index::names::{has_image_extension, shown};
 
 /// Bytes that may separate a path and its label in place of blanks.
@@ -12,6 +13,71 @@ const HEADERS: [&str; 7] = [
 ];
 
 const TABLE: &str = "a CSV file that begins with the line `path,label`";
+
+/// Why a line is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Bad {
+    OpenQuote,
+    BehindQuote,
+    NoPath,
+    Nul,
+    NoLabel,
+    NotWhole(String),
+    NotNumber(String),
+    NotFinite(String),
+    /// What follows "the label".
+    Ambiguous(String),
+    Unlike {
+        this: Kind,
+        first: Kind,
+        line: u64,
+    },
+}
+
+impl Bad {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::OpenQuote => "the quoted path has no closing quote".into(),
+            Self::BehindQuote => "no delimiter between the closing quote and the label".into(),
+            Self::NoPath => "no path".into(),
+            Self::Nul => "a NUL byte in the path: is this a text file?".into(),
+            Self::NoLabel => {
+                "no label, or no delimiter before it: check `delimiter`, or use `labels: none`"
+                    .into()
+            }
+            Self::NotWhole(label) => format!(
+                "label '{label}' is not a whole number: check `delimiter`, or put a path with \
+                 blanks in double quotes"
+            ),
+            Self::NotNumber(label) => format!("'{label}' in a vector label is not a number"),
+            Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
+            Self::Ambiguous(what) => format!("the label {what}"),
+            Self::Unlike { this, first, line } => format!(
+                "{} here, but {} in line {line}: put a path with blanks in double quotes",
+                this.text(),
+                first.text()
+            ),
+        }
+    }
+}
+
+/// What a line's label is like; the numbers themselves lie beside it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    None,
+    Scalar,
+    Vector { width: usize },
+}
+
+impl Kind {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::None => "no label".into(),
+            Self::Scalar => "one whole number as label".into(),
+            Self::Vector { width } => format!("a label of {width} numbers"),
+        }
+    }
+}
 
 /// Why line `number` is refused.
 pub(super) fn text(bad: &Bad, line: &[u8], number: u64, options: &ListOptions) -> String {
