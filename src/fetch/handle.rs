@@ -104,7 +104,7 @@ impl Start {
     pub(super) fn opened(&self, process: &Process, room: Option<u64>) -> Result<Opened> {
         let request = Request::Open {
             address: self.address.clone(),
-            options: self.options.clone(),
+            options: Box::new(self.options.clone()),
             room,
             index: ComingShards::file_name(&self.options.shards),
         };

@@ -25,7 +25,7 @@ pub(super) enum Request {
     /// Manifest and index into the folder. Answered by [`Reply::Opened`].
     Open {
         address: Address,
-        options: FetchOptions,
+        options: Box<FetchOptions>,
         /// Bytes of shards that the folder may have, as a fetcher before this one found.
         room: Option<u64>,
         /// Of tar shards that are no cache: the file that their index is kept in.

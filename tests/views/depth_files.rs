@@ -161,6 +161,9 @@ fn depths_of_another_size_are_resized_as_nerfstudio_does() {
     }
 }
 
+/// Writes a file of depths.
+type Save = Box<dyn Fn(&Path)>;
+
 #[test]
 fn floats_and_8_bits_count_as_nerfstudio_counts_them() {
     let metres: Vec<f32> = (0..WIDTH * HEIGHT).map(|at| at as f32 * 0.01).collect();
@@ -173,7 +176,7 @@ fn floats_and_8_bits_count_as_nerfstudio_counts_them() {
     array.extend(metres.iter().flat_map(|v| v.to_le_bytes()));
     let flat = GrayImage::from_fn(WIDTH, HEIGHT, |x, y| Luma([(x + y) as u8]));
     let grey: Vec<f32> = flat.as_raw().iter().map(|v| f32::from(*v)).collect();
-    let saves: [(Box<dyn Fn(&Path)>, Vec<f32>); 2] = [
+    let saves: [(Save, Vec<f32>); 2] = [
         (
             Box::new(move |path| fs::write(path, &array).unwrap()),
             metres,

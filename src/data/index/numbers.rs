@@ -24,7 +24,7 @@ pub(crate) fn vector(text: &str) -> Result<Option<Vec<f32>>, String> {
     let words: Vec<&str> = text.split(is_gap).filter(|word| !word.is_empty()).collect();
     let parsed = words.iter().map(|word| word.parse::<f32>().ok());
     // Words such as `inf` and `nan` are no numbers; `1e99` is one, and too large.
-    let is_number = |(n, word): (f32, &str)| n.is_finite() || word.contains(|c| is_digit(c));
+    let is_number = |(n, word): (f32, &str)| n.is_finite() || word.contains(is_digit);
     let all: Option<Vec<f32>> = parsed
         .zip(&words)
         .map(|(n, word)| n.filter(|n| is_number((*n, word))))

@@ -291,8 +291,7 @@ fn is_beton(head: &[u8]) -> bool {
         && page.is_power_of_two()
         && page >= 4096
         && (1..1 << 40).contains(&samples)
-        && table >= 24
-        && table < 1 << 50
+        && (24..1 << 50).contains(&table)
 }
 
 /// The length of a JSON header, and the header.

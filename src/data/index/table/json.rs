@@ -174,12 +174,8 @@ impl Chosen {
         members(line, |key, value| {
             match self.keys.iter().position(|known| *known == key) {
                 Some(at) => {
-                    if values[at]
-                        .replace(value)
-                        .is_some_and(|first| first != value)
-                    {
-                        twice = Some(at);
-                    }
+                    let first = values[at].replace(value);
+                    twice = twice.or(first.filter(|first| *first != value).map(|_| at));
                 }
                 None if self.refuses_labels && is_of_labels(&key) && value != b"null" => {
                     unexpected.get_or_insert(key);
