@@ -719,13 +719,16 @@ def tiffs_of_ycbcr(g):
 
 def tiffs_of_numbers(g):
     l = grey(photo())
-    unit = light()[..., 0]
-    floats = "floats are 0 to 1, as in HDR and OpenEXR; Pillow takes them for 0 to 255, and reads some kinds only"
+    # From below 0 to above 255.
+    counts = light()[..., 0] * 360 - 60
+    floats = "as Pillow cuts off floats of 32 bits"
     for kind in ("<f2", "<f4", "<f8", ">f4"):
         bits = 8 * int(kind[2])
-        data = tiff([unit.astype(kind).tobytes()], W, H, [bits], 1, kind[0], [(339, 3, [3])])
+        data = tiff([counts.astype(kind).tobytes()], W, H, [bits], 1, kind[0], [(339, 3, [3])])
         name = f"tiff-grey-float-{bits}{'-big-endian' if kind[0] == '>' else ''}.tif"
-        g.add(name, f"TIFF, grey, floats of {bits} bits", data, rgb_of(clamped(unit.astype(kind))), why=floats)
+        cut_off = rgb_of(np.clip(counts.astype(kind), 0, 255).astype(np.uint8))
+        pixels = {} if bits == 32 else {"expected": cut_off, "why": floats}
+        g.add(name, f"TIFF, grey, floats of {bits} bits", data, **pixels)
     # From below 0 to above 255.
     whole = (l.astype(np.int32) * 3 - 200)
     for kind, sign in (("<i2", 2), (">i2", 2), ("<i4", 2), (">i4", 2), ("<u4", 1)):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import featherload
+from featherload import _labels
 from featherload._featherload import option_names
 from featherload._options import byte_count, dtype_name
 from featherload._preview import _png as png
@@ -223,3 +224,22 @@ def test_labels_that_are_places_in_the_picture_are_reported(loader: Make, tmp_pa
     loader(tmp_path / "a.csv", label_column="area,n", batch_size=1)
     loader(tmp_path / "a.jsonl", label_column="/o/hot", batch_size=1)
     loader(tmp_path / "a.csv", label_column="right", batch_size=1)
+    # A column y alone may as well be a vector of classes.
+    line = '{"file_name": "0.png", "x": 3, "y": [0, 1], "masks": [1, 2], "at": {"y": 4}}\n'
+    (tmp_path / "b.jsonl").write_text(line)
+    loader(tmp_path / "b.jsonl", label_column="/y", batch_size=1)
+    for columns in ("/masks", "/x,/at/y"):
+        with pytest.warns(UserWarning, match=f"labels {columns.replace(',', ', ')} look like"):
+            loader(tmp_path / "b.jsonl", label_column=columns, batch_size=1)
+
+
+def test_columns_that_are_places_are_known_by_their_names() -> None:
+    for name in (
+        *("bbox", "xyxy", "xywh", "box_xyxy", "coords", "coordinates", "points", "keypoints"),
+        *("mask", "masks", "corners", "quad", "joints", "face_joints", "/o/Corners", "x1", "xmin"),
+    ):
+        assert _labels.places([name]) == [name]
+    for name in ("x", "y", "label_y", "/o/y", "class", "hot", "taxes", "quality", "unmasked"):
+        assert _labels.places([name]) == _labels.places(["", name, name]) == []
+    assert _labels.places(["x", "y"]) == ["x", "y"]
+    assert _labels.places(["center_x", "class", "/o/y"]) == ["center_x", "/o/y"]

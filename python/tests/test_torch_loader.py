@@ -672,6 +672,35 @@ def test_changes_after_the_loader_was_made_are_refused(make: Make, root: Path) -
         next(iter(loader))
 
 
+@pytest.mark.parametrize("label", [[1, 2], np.array(1)])
+def test_labels_without_a_hash_are_refused_by_name(
+    make: Make, root: Path, folder: ImageFolder, label: Any
+) -> None:
+    def read() -> ImageFolder:
+        return ImageFolder(str(root), SMALL, allow_empty=True)
+
+    one = read()
+    one.samples[0] = (one.samples[0][0], label)
+    why = "the label of sample 0 is .*: give whole numbers"
+    with pytest.raises(featherload.ConfigError, match=why) as caught:
+        DataLoader(one)
+    assert caught.value.option == "dataset"
+    one = read()
+    loader = make(one, 9)
+    one.samples[3] = (one.samples[3][0], label)
+    with pytest.raises(featherload.ConfigError, match="samples of the data set changed"):
+        next(iter(loader))
+    # The last of 27 samples, which two ranks leave out, is not asked for its label.
+    one = read()
+    one.samples[26] = (one.samples[26][0], label)
+    sampler = DistributedSampler(one, 2, 1, shuffle=False, drop_last=True)
+    loader = make(one, 13, sampler=sampler)
+    assert len(flat(loader)) == 13
+    one.samples.pop()
+    with pytest.raises(featherload.ConfigError, match="samples of the data set changed"):
+        next(iter(loader))
+
+
 def test_a_sampler_or_generator_that_changed_is_refused(make: Make, folder: ImageFolder) -> None:
     for name, value in [("shuffle", False), ("seed", 9), ("rank", 0), ("drop_last", True)]:
         sampler = DistributedSampler(folder, 2, 1)
@@ -690,6 +719,18 @@ def test_a_sampler_or_generator_that_changed_is_refused(make: Make, folder: Imag
     with pytest.raises(featherload.ConfigError, match="seeded again") as caught:
         next(iter(one))
     assert caught.value.option == "generator"
+    # A sampler's own, seeded again or another one.
+    for replaced in (False, True):
+        sampler = RandomSampler(folder, generator=torch.Generator().manual_seed(1))
+        one = make(folder, 8, sampler=sampler)
+        torch.randperm(9, generator=sampler.generator)
+        assert len(flat(one)) == 27
+        if replaced:
+            sampler.generator = torch.Generator()
+        sampler.generator.manual_seed(2)
+        with pytest.raises(featherload.ConfigError, match="RandomSampler changed") as caught:
+            next(iter(one))
+        assert caught.value.option == "sampler"
 
 
 def test_attributes_that_are_read_once_are_not_set_later(make: Make, folder: ImageFolder) -> None:

@@ -800,7 +800,7 @@ def test_timm_keywords_are_recipes(loader: Make) -> None:
     )
     for keywords, why in [
         ({"naflex": True}, "timm's naflex=True.*NaFlex loader"),
-        ({"re_count": 3}, "re_count=3.*several times"),
+        ({"re_count": 3}, "re_count=3.*re_count=1"),
         ({"bogus": None}, "timm's bogus=None"),
         ({"train_crop_mode": "rkrc"}, "train_crop_mode='rkrc'"),
         ({"use_prefetcher": True}, "use_prefetcher"),

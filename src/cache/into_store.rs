@@ -191,17 +191,25 @@ impl Build<'_> {
     /// that is none.
     fn there_in_store(&self, upload: &mut Upload, wanted: &CacheManifest) -> Result<There> {
         let address = upload.address().clone();
-        let Some((there, hash)) = upload.manifest()? else {
-            return match upload.first_file()? {
-                None => Ok(There::Nothing(None)),
-                Some(name) => Err(Error::dataset(
+        let mut found = upload.manifest()?;
+        if found.is_none() {
+            let Some(name) = upload.first_file()? else {
+                return Ok(There::Nothing(None));
+            };
+            // Another share may have sent both since: its manifest goes first.
+            found = upload.manifest()?;
+            if found.is_none() {
+                return Err(Error::dataset(
                     address.as_str(),
                     format!(
                         "holds {name} and no manifest.json, so it may not be a cache: name \
                          another address"
                     ),
-                )),
-            };
+                ));
+            }
+        }
+        let Some((there, hash)) = found else {
+            return Ok(There::Nothing(None));
         };
         let changed = changes::between(&there, wanted);
         if changed.is_empty() && !self.force {

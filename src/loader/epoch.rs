@@ -365,7 +365,8 @@ impl Iterator for Epoch<'_> {
 
     /// The next batch in order. After an error there is no further one (the
     /// next [`Loader::epoch`] goes on where this one stands, or gives the error
-    /// of a lost pool again), but for [`SlotsHeld`](crate::Error::SlotsHeld): drop batches and go on.
+    /// of a lost pool again), but for [`SlotsHeld`](crate::Error::SlotsHeld): drop batches and go
+    /// on.
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {
             return None;

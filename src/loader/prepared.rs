@@ -108,6 +108,14 @@ impl Prepared {
                  one of them, or remove multi_scale",
             ));
         }
+        if options.multi_scale.is_none()
+            && let Some(op) = program.goes_by_sizes()
+        {
+            return Err(Error::config(format!(
+                "{op} has `sizes`, and without multi_scale all batches have one size: remove \
+                 sizes and magnitudes, or set multi_scale"
+            )));
+        }
         let (table, mut sizes) = order::prepare(
             &index,
             options,

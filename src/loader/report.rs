@@ -32,7 +32,8 @@ pub struct LoaderReport {
     pub events_lost: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
-    /// What workers were kept to ([`LoaderBuilder::sandbox`](crate::loader::LoaderBuilder::sandbox)).
+    /// What workers were kept to
+    /// ([`LoaderBuilder::sandbox`](crate::loader::LoaderBuilder::sandbox)).
     pub sandboxed: Sandboxed,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,

@@ -50,9 +50,9 @@ impl Source {
 
     /// A folder is a cache when it has a cache's manifest, and a folder of images
     /// otherwise; a file is a saved index when it begins like one, a table when
-    /// [`Index::names_table`] says so, and a list file otherwise. A path that ends in `.tar`, or as a compressed one
-    /// does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to do), or
-    /// that is not there and has the signs of a brace or a glob, is of tar shards; what
+    /// [`Index::names_table`] says so, and a list file otherwise. A path that ends in `.tar`, or as
+    /// a compressed one does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to
+    /// do), or that is not there and has the signs of a brace or a glob, is of tar shards; what
     /// [`Index::names_parquet`] says, of Parquet files. An
     /// address of an object store is that of a cache or of tar shards. All with default options.
     ///
@@ -111,12 +111,12 @@ impl Source {
         Ok((index, report))
     }
 
-    /// As [`Source::index`]; puts the index of tar shards into their store, beside them, where other
-    /// machines find it: they need not make one.
+    /// As [`Source::index`]; puts the index of tar shards into their store, beside them, where
+    /// other machines find it: they need not make one.
     ///
     /// # Errors
-    /// As those of [`Source::index`]; a source that is no tar shards in an object store, a store that takes
-    /// nothing.
+    /// As those of [`Source::index`]; a source that is no tar shards in an object store, a store
+    /// that takes nothing.
     pub fn index_and_share(
         self,
         progress: &dyn Fn(u64, u64),

@@ -40,6 +40,14 @@ impl Setup {
         self.training.as_ref()
     }
 
+    /// Leaves the size of rows to the recipe, whatever the options and the config say.
+    pub fn clear_multi_scale(&mut self) {
+        self.loader.multi_scale = None;
+        if let Some(training) = &mut self.training {
+            training.multi_scale = None;
+        }
+    }
+
     /// Whether somebody said where samples come from.
     pub fn has_data(&self) -> bool {
         self.training.is_some() || self.source.is_given()

@@ -441,7 +441,8 @@ impl<'a> Raster<'a> {
         Ok(())
     }
 
-    /// Columns `columns` of row `y` as RGB, with alpha as it is wanted. Rows are asked for from the top down, each once at most.
+    /// Columns `columns` of row `y` as RGB, with alpha as it is wanted. Rows are asked for from the
+    /// top down, each once at most.
     pub(crate) fn row<'b>(
         &mut self,
         y: usize,

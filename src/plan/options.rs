@@ -82,7 +82,10 @@ impl PlanOptions {
                 ),
             ));
         }
-        if self.multi_scale.is_some() && matches!(self.sampler, Sampler::Identity { .. }) {
+        // Sizes of whole epochs leave rows as they are.
+        let scales = self.multi_scale.as_ref();
+        let changes_rows = scales.is_some_and(|scales| scales.first_epochs.is_empty());
+        if changes_rows && matches!(self.sampler, Sampler::Identity { .. }) {
             return Err(Error::option(
                 "multi_scale",
                 format!(

@@ -67,7 +67,8 @@ pub(crate) struct PoolOptions {
 
 impl Pool {
     /// Sends ring and job to a coordinator that waits for them, and the first
-    /// ticket, where it can be made already; while workers begin with it, the rest of the ring is allocated.
+    /// ticket, where it can be made already; while workers begin with it, the rest of the ring is
+    /// allocated.
     pub(crate) fn start(
         coordinator: CoordinatorHandle,
         ring: Ring,

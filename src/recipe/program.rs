@@ -261,6 +261,12 @@ impl SampleProgram {
         self.sizer.is_some()
     }
 
+    /// The name of an operation that goes by the size of the batch, though it sets none.
+    pub(crate) fn goes_by_sizes(&self) -> Option<&'static str> {
+        let first = self.followers.first().and_then(|op| self.ops.get(*op));
+        first.map(|drawn| drawn.op.name())
+    }
+
     /// Whether an operation asks for the size that a batch sets.
     fn is_sized(&self, op: usize) -> bool {
         self.sizer == Some(op) || self.followers.contains(&op)

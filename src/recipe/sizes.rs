@@ -10,15 +10,13 @@ use crate::error::{FaultKind, SampleFault};
 ///
 /// # Errors
 /// When the picture is too small.
-pub(crate) fn fits(size: Size, (h, w): Sides, op: &str, or: &str) -> Result<(), SampleFault> {
+pub(crate) fn fits(size: Size, (h, w): Sides, op: &str, fix: &str) -> Result<(), SampleFault> {
     if size.height <= h && size.width <= w {
         return Ok(());
     }
     Err(SampleFault::new(
         FaultKind::TooSmall,
-        format!(
-            "the picture is {w} x {h}, and {op} takes {size} of it: use a resize before it, {or}"
-        ),
+        format!("the picture is {w} x {h}, and {op} takes {size} of it: {fix}"),
     ))
 }
 

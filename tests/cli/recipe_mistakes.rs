@@ -191,7 +191,7 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
                 "center_crop",
                 "224 x 224 is larger",
                 "128 here",
-                "put a resize or a pad",
+                "put a resize before it",
             ],
         ),
         (
@@ -473,7 +473,7 @@ fn toml_and_json_name_their_own_lines() {
             4,
             "{\"resize\": {\"size\": 128}},\n{\"center_crop\": {\"size\": 224, \"pad_if_needed\": false}}",
             3,
-            &["224 x 224 is larger", "128 here", "put a resize or a pad"],
+            &["224 x 224 is larger", "128 here", "put a resize before it"],
         ),
         (
             "[[ops]]\nnormalize = {mean = 0, std = 1}\n[[ops]]\ncolor_jitter = {brightness = 0.4}",

@@ -204,11 +204,14 @@ fn differences(got: &[u8], want: &[u8], width: u32, tolerance: u8) -> String {
     )
 }
 
+/// A golden, its pixels, and its file.
+type Case<'a> = (&'a Golden, Pixels, PathBuf);
+
 /// Loads all goldens out of `files`, whole and their middles, and says all that
 /// is not as expected.
 fn compare(goldens: &Goldens, files: &[PathBuf], workers: usize) -> String {
     let mut wrong = String::new();
-    let mut by_size: BTreeMap<(Size, bool), Vec<(&Golden, Pixels, PathBuf)>> = BTreeMap::new();
+    let mut by_size: BTreeMap<(Size, bool), Vec<Case<'_>>> = BTreeMap::new();
     let mut refused = Vec::new();
     for (golden, file) in goldens.all.iter().zip(files) {
         match goldens.expected(golden) {

@@ -69,24 +69,35 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
     return dataset, dataset.samples
 
 
-class Served:
+class DatasetSnapshot:
     """What of a data set the loader has taken. torch reads it anew for each sample; a loader of
     featherload has its own, so a later change is refused.
+
+    ``listed`` is how many of the samples ``list_file`` took: the first ones.
     """
 
-    def __init__(self, dataset: Any, samples: _Samples, recipe: Any) -> None:
+    def __init__(self, dataset: Any, samples: _Samples, listed: int, recipe: Any) -> None:
         self._dataset = dataset
+        self._listed = listed
         # Not the samples: a list of its own would take the memory twice.
-        self._samples = _fingerprint(samples)
+        self._samples = self._fingerprint(samples)
         # None where another recipe stands in the place of the transform.
         self._recipe = recipe
 
     def check(self) -> None:
         folder, samples = resolve(self._dataset)
-        if _fingerprint(samples) != self._samples:
+        try:
+            is_same = self._fingerprint(samples) == self._samples
+        except TypeError:
+            # A label without a hash is none of those that were taken.
+            is_same = False
+        if not is_same:
             raise _changed("samples")
         if self._recipe is not None and _recipe_or_none(folder) != self._recipe:
             raise _changed("transform")
+
+    def _fingerprint(self, samples: _Samples) -> tuple[int, int]:
+        return len(samples), hash(tuple(map(tuple, samples[: self._listed])))
 
 
 def _changed(what: str) -> ConfigError:
@@ -94,10 +105,6 @@ def _changed(what: str) -> ConfigError:
         f"the {what} of the data set changed after the loader was made, which still has the former "
         "ones: make a new loader"
     )
-
-
-def _fingerprint(samples: _Samples) -> int:
-    return hash(tuple(map(tuple, samples)))
 
 
 def _recipe_or_none(folder: Any) -> Any:

@@ -14,19 +14,28 @@ _PLACE = re.compile(
     (.*[_.-])?
     ( b?box(es)? | bounding_?box(es)? | rect(angle)?s? | roi | rois
     | key_?points? | landmarks? | polygons? | segmentations?
-    | [xy] | [xy][0-9] | [xy]_?(min|max|center|centre|c|top|left)
+    | xyxy | xywh | coords? | coordinates? | points | masks? | corners? | quads? | joints?
+    | [xy][0-9] | [xy]_?(min|max|center|centre|c|top|left)
     | (min|max|center|centre)_?[xy] | left | top | right | bottom | c[xy]
     )
     ([_.-]([0-9]+|abs|rel|px|coords?|xyxy|xywh))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+# Alone it is as often the name of a class, or of a vector of classes.
+_AXIS = re.compile(r"(.*[_.-])?[xy]([_.-]([0-9]+|abs|rel|px))?", re.IGNORECASE)
 _MOVES = ("resize", "crop", "flip", "rotat", "affine", "perspective", "pad", "zoom", "elastic")
 
 
-def is_place(column: str) -> bool:
-    """Whether a column's name, or the last part of a JSON pointer, is that of a place."""
-    return _PLACE.fullmatch(column.strip().rsplit("/", 1)[-1]) is not None
+def places(columns: Iterable[str]) -> list[str]:
+    """The columns whose names, or last parts of JSON pointers, are those of places."""
+    named = {column: column.strip().rsplit("/", 1)[-1] for column in columns if column.strip()}
+    patterns = (_PLACE, _AXIS) if len(named) > 1 else (_PLACE,)
+    return [
+        column
+        for column, name in named.items()
+        if any(pattern.fullmatch(name) for pattern in patterns)
+    ]
 
 
 def moves(ops: Iterable[Any]) -> bool:

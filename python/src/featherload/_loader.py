@@ -105,9 +105,9 @@ class Loader:
         device's JPEG engines; ``"engines"``, those alone, as far as they can; ``"auto"``, as
         ``"both"`` where there are engines. Share (0 to 1) and largest picture (width and height)
         are as the flags of ``featherload bench``.
-    ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``, ``row_limit``,
-    ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes), ``epochs``,
-    ``mode``, ``skip_unknown_ops``
+    ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
+    ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes),
+    ``epochs``, ``mode``, ``skip_unknown_ops``
         As the flags of ``featherload bench``. With ``epochs`` workers go on to the next epoch
         without a gap.
 
@@ -503,7 +503,7 @@ class Loader:
     def _warn_of_places(self, *columns: str | None) -> None:
         """Labels that are places in the picture stay where they were, and the pixels move."""
         named = [name for columns_ in columns for name in (columns_ or "").split(",")]
-        places = [name for name in named if _labels.is_place(name)]
+        places = _labels.places(named)
         if not places or not len(self.dataset) or not _labels.moves(self.recipe["ops"]):
             return
         label = self.dataset[0][1]

@@ -241,7 +241,8 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 # Keywords of ``Scene``, which those of ``Rays`` have too; ``path`` is the scene.
 SCENE = (
     *("format", "image_order", "orientation", "center", "auto_scale", "scale_factor"),
-    *("downscale_folder", "split_by", "find_masks", "find_depths", "depth_unit", "strict", "max_json_bytes"),
+    *("downscale_folder", "split_by", "find_masks", "find_depths", "depth_unit", "strict"),
+    "max_json_bytes",
 )
 # Whole numbers of both, with the least that they may be.
 _WHOLE_OF_RAYS = {

@@ -195,14 +195,18 @@ class SceneReport(Report):
             ["points", "yes" if self["has_points"] else "none"],
             ["decoded", _mib(3 * self["pixels"])],
             ["missing", f"{self['missing']:,} images"],
-            *([name, f"missing: {self[f'missing_{name}']:,}"]
-              for name in ("masks", "depths") if self[f"missing_{name}"]),
+            *(
+                [name, f"missing: {self[f'missing_{name}']:,}"]
+                for name in ("masks", "depths")
+                if self[f"missing_{name}"]
+            ),
         ]
         if self["missing_points"]:
             rows.append(["points", f"missing: {self['missing_points']}"])
         if len(self["models"]) > 1:
             for model in self["models"]:
-                count = "cannot be read" if model["images"] is None else f"{model['images']:,} images"
+                images = model["images"]
+                count = "cannot be read" if images is None else f"{images:,} images"
                 read = ", read" if model["is_read"] else ""
                 rows.append(["model", f"{model['folder']}: {count}{read}"])
         rows += [["note", note] for note in self["notes"]]

@@ -28,7 +28,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 _INSTEAD = {
     "train_crop_mode": "recipes crop as rrc does: train with train_crop_mode='rrc', or write a "
     "recipe with resize and random_crop",
-    "re_count": "random_erasing erases one box: write a recipe that has it several times",
+    "re_count": "random_erasing erases one box: train with re_count=1; several erasings would each "
+    "be drawn by themselves, with larger areas",
     "re_num_splits": "a recipe erases in every row: use timm's loader for split batches",
     "crop_border_pixels": "a recipe cuts no border: cut the pictures before they are listed",
     "use_prefetcher": "the rows of Loader are normalised without it: give use_prefetcher=False",
@@ -97,7 +98,8 @@ def create_transform(
         )
     if interpolation not in ("nearest", "bilinear", "bicubic", "lanczos"):
         raise _cannot(
-            f"interpolation={interpolation!r}", "recipes have nearest, bilinear, bicubic and lanczos"
+            f"interpolation={interpolation!r}",
+            "recipes have nearest, bilinear, bicubic and lanczos",
         )
     ops: list[Op] = [as_opened()]
     if augments:
@@ -151,8 +153,9 @@ def create_transform(
     if augments and re_prob > 0:
         if re_mode not in ("const", "pixel"):
             raise _cannot(
-                f"re_mode={re_mode!r}", "random_erasing draws a value for each pixel, or has one: "
-                "train with re_mode='pixel' or 'const'"
+                f"re_mode={re_mode!r}",
+                "random_erasing draws a value for each pixel, or has one: "
+                "train with re_mode='pixel' or 'const'",
             )
         erased: Any = "random" if re_mode == "pixel" else 0.0
         box = {"p": re_prob, "scale": [0.02, 1 / 3], "ratio": [0.3, 1 / 0.3], "value": erased}

@@ -46,10 +46,15 @@ def _check_length(sampler: Any, of: Any, samples: int) -> None:
 
 def settings(sampler: Any) -> tuple[Any, ...]:
     """What a sampler of torch's says, its epoch apart: a loader reads it once."""
+    import torch
+
     names = ("num_replicas", "rank", "shuffle", "seed", "drop_last", "replacement", "_num_samples")
     of = getattr(sampler, "dataset", getattr(sampler, "data_source", None))
     length = None if of is None else len(of)
-    return (*(getattr(sampler, name, None) for name in names), length)
+    seed = getattr(sampler, "generator", None)
+    if isinstance(seed, torch.Generator):
+        seed = seed.initial_seed()
+    return (*(getattr(sampler, name, None) for name in names), length, seed)
 
 
 def is_distributed(sampler: Any) -> bool:

@@ -127,7 +127,7 @@ class DataLoader(Loader):
         folder, samples = _image_folder.resolve(dataset)
         recipe = options.pop("recipe", None)
         own = _image_folder.recipe(folder) if recipe is None else None
-        served = _image_folder.Served(dataset, samples, own)
+        everything = samples
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
@@ -152,6 +152,8 @@ class DataLoader(Loader):
         file = _image_folder.list_file(folder.root, samples)
         # For as long as the loader lives: a preview reads it again.
         weakref.finalize(self, os.close, file)
+        # Behind list_file, which says what is wrong with a label.
+        snapshot = _image_folder.DatasetSnapshot(dataset, everything, len(samples), own)
         super().__init__(
             None,
             own if recipe is None else recipe,
@@ -170,7 +172,7 @@ class DataLoader(Loader):
         self._check_config(samples, batch_size, drop_last)
         self._divided = divided
         self._names = [_image_folder.name(of) for of in folder.classes]
-        self._served = served
+        self._snapshot = snapshot
         self._sampler, self._settings = sampler, _torch_order.settings(sampler)
         without_effect = {
             "pin_memory": pin_memory,
@@ -204,7 +206,7 @@ class DataLoader(Loader):
 
     def _check_unchanged(self) -> None:
         """torch asks data set and sampler for each sample. They were read once."""
-        self._served.check()
+        self._snapshot.check()
         if _torch_order.settings(self._sampler) != self._settings:
             raise ConfigError(
                 f"the {type(self._sampler).__name__} changed after the loader was made, which "

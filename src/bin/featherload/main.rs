@@ -8,12 +8,13 @@
 //! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
-//!   `run_length`: runs that are too short for a rate; `ray_drawing`: rays as a picture; `scene_plan`: the memory of a run over a scene;
+//!   `run_length`: runs that are too short for a rate; `ray_drawing`: rays as a picture;
+//!   `scene_plan`: the memory of a run over a scene;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
-//! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's names of options;
-//!   `warnings`: what the library warns of; `help`: its pages, completions, man pages;
-//!   `interrupt`: signals; `members`: the processes of a pool; `short_text`: small files that are
-//!   held to a limit.
+//! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's
+//!   names of options; `warnings`: what the library warns of; `help`: its pages, completions, man
+//!   pages; `interrupt`: signals; `members`: the processes of a pool; `short_text`: small files
+//!   that are held to a limit.
 
 mod bench;
 mod cache;

@@ -42,7 +42,8 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "N")]
     pub batch: Option<u32>,
 
-    /// Slots of the ring [default: 3, more with --decode-on both; or as many as --memory-limit leaves].
+    /// Slots of the ring [default: 3, more with --decode-on both; or as many as --memory-limit
+    /// leaves].
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
 

@@ -13,6 +13,10 @@ use crate::output;
 use crate::run_args::LoaderArgs;
 use crate::source_args::SourceArgs;
 
+/// Of rows that are levels.
+const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what normalize makes: it is \
+                            not done. For normalized rows use --dtype f32, f16 or bf16";
+
 pub struct Setup<'a> {
     args: &'a LoaderArgs,
     said: options::Setup,
@@ -77,6 +81,11 @@ impl<'a> Setup<'a> {
         &mut self.said.loader
     }
 
+    /// Leaves the size of rows to the recipe.
+    pub fn clear_multi_scale(&mut self) {
+        self.said.clear_multi_scale();
+    }
+
     /// Workers, `given` by a flag or not; none leaves it to the library.
     pub fn workers(&self, given: Option<usize>) -> Option<usize> {
         given.or(self.said.workers())
@@ -89,8 +98,13 @@ impl<'a> Setup<'a> {
 
     /// What the config left to say, one line each.
     pub fn notes(&self) -> Vec<String> {
+        let dropped = self.said.drops_normalize().unwrap_or(false);
+        let mut all: Vec<String> = dropped
+            .then(|| NO_NORMALIZE.to_owned())
+            .into_iter()
+            .collect();
         let Some(training) = self.said.training() else {
-            return Vec::new();
+            return all;
         };
         let name = &self.args.recipe;
         let skipped = training
@@ -101,11 +115,16 @@ impl<'a> Setup<'a> {
             Some(line) => format!("{name}:{line}: {}", flags::in_ticks(&note.text)),
             None => format!("{name}: {}", flags::in_ticks(&note.text)),
         });
-        skipped.chain(notes).collect()
+        all.extend(skipped.chain(notes));
+        all
     }
 
-    /// Says on stderr what `--skip-unknown-ops` left out: batches lack it.
+    /// Prints on stderr what batches lack: operations that `--skip-unknown-ops` left out, and
+    /// `normalize` where rows are levels.
     pub fn warn(&self) {
+        if self.said.drops_normalize().unwrap_or(false) {
+            output::complain(&format!("featherload: {NO_NORMALIZE}"));
+        }
         for op in self.said.training().iter().flat_map(|t| &t.skipped) {
             let (name, line) = (&self.args.recipe, op.line);
             output::complain(&format!(

@@ -106,7 +106,8 @@ fn special<'a>(
     params: &mut Params<'a>,
     notes: &mut Notes,
 ) -> Read<()> {
-    let is_pillow = backend.is_some_and(|b| b.eq_ignore_ascii_case("pil"));
+    // PaddleClas compares with cv2, which it also takes where nothing is written.
+    let is_pillow = backend.is_some_and(|backend| backend != "cv2");
     match name {
         "MultiLabelDataset" => {
             dataset.options.delimiter = Delimiter::Byte(b'\t');
@@ -121,6 +122,9 @@ fn special<'a>(
         "ICartoonDataset" => dataset.options.delimiter = Delimiter::Byte(b'\t'),
         "VeriWild" => {
             dataset.options.labels = ListLabels::Second;
+            if is_pillow {
+                dataset.opened = Opened::Pillow { is_picture: true };
+            }
             notes.general("VeriWild: lines are `path id [camera]`. Batches have no cameras");
         }
         "CompCars" => {

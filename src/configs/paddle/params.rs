@@ -206,7 +206,13 @@ impl<'a> Params<'a> {
         };
         let whole: Option<Vec<u32>> = values.iter().copied().map(pixels).collect();
         match whole.as_deref() {
-            Some(&[side]) => Ok(Some((side, side))),
+            Some(&[side]) if !self.is_list(name) => Ok(Some((side, side))),
+            Some(&[side]) => Err(self.wrong(
+                name,
+                format_args!(
+                    "{name} is [{side}], and a list has two sides: write {side} without []"
+                ),
+            )),
             Some(&[first, second]) => Ok(Some((first, second))),
             _ => Err(self.wrong(
                 name,

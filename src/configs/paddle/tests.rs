@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::configs::paddle::{Environment, Options, Training};
 use crate::data::index::{CifarClasses, CifarOptions, Delimiter, ListLabels};
 use crate::plan::{EpochLength, IdentityProb, IdentityRatio, MultiScale, Rank, Sampler, Tail};
-use crate::recipe::{MixChoice, MixOp, Mixing, Op, Reorder};
+use crate::recipe::{MixChoice, MixOp, Mixing, Op, Reorder, Upright};
 
 const CONFIG: &str = "\
 Global:
@@ -261,6 +261,73 @@ fn data_sets_of_cifar_name_samples_of_an_archive() {
     assert!(matches!(t.source(), Ok(crate::loader::Source::Cifar(..))));
     // Pillow's pictures, which nothing decodes.
     assert!(matches!(t.recipe.ops[0], Op::Decode(_)));
+    let chw =
+        cifar("Cifar100", all).replacen("    sampler:", "        - ToCHWImage:\n    sampler:", 1);
+    let e = error(&chw, "train");
+    assert!(
+        e.contains("ToCHWImage transposes") && e.contains("32 x 3 x 32"),
+        "{e}"
+    );
+}
+
+/// As PaddleClas' xbm_resnet50.yaml.
+#[test]
+fn veri_wild_hands_on_pictures_unless_its_backend_is_cv2() {
+    let text = |backend: &str| {
+        let text = changed(&format!("name: VeriWild{backend}"), "");
+        let decode = "        - DecodeImage:\n            to_rgb: True\n";
+        let text = text.replace(decode, "");
+        let from = text.find("        - RandCropImage").unwrap();
+        let end = text[from..].find("    sampler").unwrap() + from;
+        let ops = [
+            "Resize: {size: 256}",
+            "RandomResizedCrop: {scale: [0.2, 1], size: 224}",
+            "RandomHorizontalFlip: {prob: 0.5}",
+            "ToTensor:",
+            "Normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}",
+        ];
+        let ops: String = ops.map(|op| format!("        - {op}\n")).concat();
+        format!("{}{ops}{}", &text[..from], &text[end..])
+    };
+    for backend in ["pil", "PIL", "pillow"] {
+        let t = read(&text(&format!("\n      backend: {backend}")), "train");
+        let Some(Op::Decode(decode)) = t.recipe.ops.first() else {
+            panic!("{:?}", t.recipe.ops)
+        };
+        assert_eq!(decode.orientation, Upright::Stored);
+        // By Pillow of its pictures.
+        let Some(Op::Resize(resize)) = t.recipe.ops.get(1) else {
+            panic!("{:?}", t.recipe.ops)
+        };
+        assert!(resize.antialias);
+    }
+    for backend in ["", "\n      backend: cv2"] {
+        let e = error(&text(backend), "train");
+        assert!(e.contains("begin transform_ops with DecodeImage"), "{e}");
+    }
+}
+
+/// PaddleClas counts the stages of all epochs.
+#[test]
+fn stages_need_the_number_of_epochs() {
+    let text = CONFIG.replace(
+        "        - RandCropImage:\n            size: 224\n",
+        "        - RandCropImage:\n            size: 224\n            \
+         progress_size: [8, 16, 24, 32]\n",
+    );
+    let global = |rest: &str| {
+        let text = text.replace("  epochs: 120\n", "");
+        text.replacen(
+            "Global:\n",
+            &format!("Global:\n  train_mode: progressive\n{rest}"),
+            1,
+        )
+    };
+    let e = error(&global(""), "train");
+    assert!(e.contains("progress_size needs Global.epochs"), "{e}");
+    let t = read(&global("  epochs: 100\n"), "train");
+    let says = "rows are 8x8 from epoch 0,16x16 from epoch 25,24x24 from epoch 50,32x32 from";
+    assert!(notes(&t).contains(says), "{}", notes(&t));
 }
 
 /// As PaddleClas' adaface_ir18.yaml.

@@ -206,7 +206,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         multi_scale: dataset.multi_scale,
         label_key: dataset.label_key,
         skip_unknown: options.skip_unknown_ops,
-        progressive: epochs.filter(|_| is_progressive && mode.eq_ignore_ascii_case("train")),
+        progressive: is_progressive && mode.eq_ignore_ascii_case("train"),
     };
     let ops::Translated {
         ops,
@@ -214,13 +214,19 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         stages,
     } = ops::translate(dataset.transform_ops, &rules, &mut notes, &mut skipped)?;
     let multi_scale = match (stages.is_empty(), epochs) {
+        (true, _) => order.multi_scale,
+        (false, None) => {
+            return Err(Mistake::new(
+                dataset.transform_ops.at,
+                "progress_size needs Global.epochs, of which each stage is a quarter: write them",
+            ));
+        }
         (false, Some(epochs)) => {
             let sizes = stages.iter().map(|size| (size.height, size.width));
-            Some(MultiScale::by_epoch(
-                ops::first_epochs(epochs).into_iter().zip(sizes),
-            ))
+            let scales = MultiScale::by_epoch(ops::first_epochs(epochs).into_iter().zip(sizes));
+            notes.general(format!("progress_size: rows are {scales}"));
+            Some(scales)
         }
-        _ => order.multi_scale,
     };
     let mixing = match dataset.batch_transform_ops {
         None => None,

@@ -159,7 +159,9 @@ fn batches(folder: &Path, options: &CifarOptions) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let entry = entry.map_err(|e| Error::io_at("list", folder, e))?;
         let name = entry.file_name();
-        if name.to_string_lossy().contains(wanted) {
+        let text = name.to_string_lossy();
+        // As `._data_batch_1`, which macOS writes beside a file.
+        if !text.starts_with('.') && text.contains(wanted) {
             names.push(name);
         }
     }

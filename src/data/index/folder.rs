@@ -441,8 +441,8 @@ fn descend(
     Ok(())
 }
 
-/// One chunk a folder, in the order of `folders`; their links go to `beyond`. When several folders fail,
-/// the error is that of the first one, as if they had been read in order.
+/// One chunk a folder, in the order of `folders`; their links go to `beyond`. When several folders
+/// fail, the error is that of the first one, as if they had been read in order.
 fn scan_folders(
     root: &Path,
     folders: &[Vec<u8>],

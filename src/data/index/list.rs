@@ -345,6 +345,14 @@ fn parse_label(label: &[u8], options: &ListOptions, values: &mut Vec<f32>) -> Re
 fn check_commas(label: &[u8], options: &ListOptions) -> Result<(), Bad> {
     let is_list = options.delimiter == Delimiter::Byte(b',');
     match std::str::from_utf8(label) {
+        // Spreadsheets write semicolons where the comma is a decimal one, as in tables.
+        Ok(label)
+            if options.labels == ListLabels::Auto
+                && options.delimiter == Delimiter::Byte(b';')
+                && numbers::is_comma_pair(label) =>
+        {
+            Err(Bad::Ambiguous(numbers::two_meanings(label)))
+        }
         Ok(label) if options.labels == ListLabels::Auto && !is_list => {
             let checked = numbers::vector(label).map(|_| ());
             checked.map_err(Bad::Ambiguous)

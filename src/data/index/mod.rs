@@ -12,11 +12,11 @@
 //!   `label`: what a sample is labelled with; `place`: where it lies; `classes`,
 //!   `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`, `cifar`,
-//!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and where
-//!   their paths start; `value`: a label as it is written; `numbers`: several numbers in a text;
-//!   `column_names`: which columns have paths and labels; `lenient_json`: a value of a JSON text;
-//!   `record_keys`: what a record of JSON has; `foreign`: what is no data set; `encoding`: text
-//!   that is not UTF-8; `boxes`: box files; `beyond`: where links lead;
+//!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and
+//!   where their paths start; `value`: a label as it is written; `numbers`: several numbers in a
+//!   text; `column_names`: which columns have paths and labels; `lenient_json`: a value of a JSON
+//!   text; `record_keys`: what a record of JSON has; `foreign`: what is no data set; `encoding`:
+//!   text that is not UTF-8; `boxes`: box files; `beyond`: where links lead;
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for

@@ -57,9 +57,12 @@ pub(crate) fn two_meanings(text: &str) -> String {
         "" => "0",
         second => second,
     };
-    let thousands = match fraction.len() {
-        3 => format!("{whole}{fraction}, "),
-        _ => String::new(),
+    let has_digits = |part: &str| part.chars().all(is_digit);
+    let is_group = fraction.len() == 3 && has_digits(fraction);
+    let is_first = has_digits(unsigned(whole)) && !unsigned(whole).starts_with('0');
+    let thousands = match is_group && is_first {
+        true => format!("{whole}{fraction}, "),
+        false => String::new(),
     };
     let meanings = format!("{thousands}{whole}.{fraction} or {whole} {second}");
     format!(
@@ -106,7 +109,8 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     if words.len() > 1 && (words.iter().any(is_padded) || is_grouped(text)) {
         return Err(format!(
             "has {}, which is one number with marks between its thousands or several numbers \
-             (write one without such marks, and several without leading zeros)",
+             (write one without such marks, and several with blanks alone between them and \
+             without leading zeros)",
             quoted(text)
         ));
     }
@@ -167,6 +171,8 @@ mod tests {
             ("0.5,2", &[0.5, 2.0]),
             ("100,200,300", &[100.0, 200.0, 300.0]),
             ("12 345", &[12.0, 345.0]),
+            ("1 100 200.5", &[1.0, 100.0, 200.5]),
+            ("1,100,20.5", &[1.0, 100.0, 20.5]),
             ("-1e2", &[-100.0]),
         ] {
             assert_eq!(vector(text), Ok(Some(want.to_vec())), "{text}");
@@ -200,6 +206,9 @@ mod tests {
             ("1,000", "two numbers (write 1000, 1.000 or 1 0)"),
             ("0,5 1,5", "separated in two ways"),
             ("0,5, 1,5", "separated in two ways"),
+            ("0,5e3", "two numbers (write 0.5e3 or 0 5e3)"),
+            ("0,500", "two numbers (write 0.500 or 0 500)"),
+            ("1,100,200.5", "several with blanks alone between them"),
             ("1,000,000", "marks between its thousands"),
             ("1 000", "marks between its thousands"),
             ("1,234.5", "marks between its thousands"),

@@ -4,6 +4,7 @@
 //! Samples are located in workers, and in the consumer where it reads headers or
 //! has zero workers.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::data::index::{Index, Part};
-use crate::data::packed::PackedPage;
+use crate::data::packed::{Codec, PackedPage};
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::regular::{Stamp, keeps_inodes, keeps_inodes_of, open_stamped};
 
@@ -20,6 +21,17 @@ impl Index {
     /// The number of shards that samples are parts of; 0 where they are files.
     pub fn shards(&self) -> u64 {
         self.layout.shards()
+    }
+
+    /// The number of files that hold the shards, which are fewer where shards are pictures of
+    /// CIFAR's batches; 0 where samples are files.
+    pub fn shard_files(&self) -> u64 {
+        let is_picture = |page: PackedPage| matches!(page.codec, Codec::Planar | Codec::PlanarText);
+        if !self.page(0).is_some_and(is_picture) {
+            return self.shards();
+        }
+        let names = (0..self.shards()).map(|n| self.layout.shard_path(self.sealed.bytes(), n));
+        names.collect::<HashSet<_>>().len() as u64
     }
 
     /// Samples of a shard, where all have as many and the last no more; else their mean, rounded

@@ -20,8 +20,8 @@ use crate::data::index::names::shown;
 ///
 /// As JSON: `skipped` is the number of all entries that are no samples; `left_out`
 /// has theirs, and `examples` some paths, by [`SkipReason::name`]; `empty_classes`,
-/// `damaged` and `other_fields` are the fields here, and `columns` where there are any. Samples are no part of it:
-/// who has an index counts them.
+/// `damaged` and `other_fields` are the fields here, and `columns` where there are any. Samples are
+/// no part of it: who has an index counts them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanReport {

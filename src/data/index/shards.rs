@@ -216,7 +216,7 @@ fn read_all(paths: &[PathBuf], root: &Path, options: &ShardOptions) -> Result<Ve
 pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Result<Found> {
     let shown = path.strip_prefix(root).unwrap_or(path);
     let found = group::read(path, shown, options)?;
-    member_order::refuse(path, shown, &found, &options.labels)?;
+    member_order::refuse(path, &found)?;
     Ok(found)
 }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use crate::data::index::IMAGE_EXTENSIONS;
 use crate::sys::regular;
 
 /// For a layout that nothing converts.
@@ -53,23 +54,52 @@ const RECORD3D: &str =
     "`ns-process-data record3d --data DIR --output-dir OUT` writes transforms.json";
 const BY_POSES: &str = "write its poses into transforms.json (camera to world, OpenGL's axes)";
 
-/// Files of which one of that extension is enough, by how they begin.
-const EXPORTS: [(&str, &str, &str, &str); 3] = [
+/// Folders that MVSNet's scenes have beside `cams`.
+const MVSNET: [&str; 10] = [
+    "images",
+    "image",
+    "blended_images",
+    "rgb",
+    "depth",
+    "depths",
+    "mask",
+    "masks",
+    "rendered_depth_maps",
+    "normals",
+];
+
+/// Folders that Record3D writes beside the one of its images.
+const RECORD3D_FOLDERS: [&str; 3] = ["depth", "conf", "confidence"];
+
+/// A program's export: the extension of its file, how that begins, what its first lines have,
+/// the program, what converts it.
+type Export = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+);
+
+/// Files of which one is enough.
+const EXPORTS: [Export; 3] = [
     (
         "xml",
-        "<chunk ",
+        "",
+        &["<document", "<chunk "],
         "Metashape",
         "`ns-process-data metashape --data IMAGES --xml FILE --output-dir OUT` writes \
          transforms.json",
     ),
     (
         "csv",
-        "heading,pitch,roll",
+        "#name",
+        &["heading,pitch,roll"],
         "RealityCapture",
         "`ns-process-data realitycapture --data IMAGES --csv FILE --output-dir OUT` writes \
          transforms.json",
     ),
-    ("out", "# Bundle file", "Bundler", BY_IMAGES),
+    ("out", "# Bundle file", &[], "Bundler", BY_IMAGES),
 ];
 
 /// Of a folder whose cameras are written in a form that is not read: which, and what reads
@@ -78,12 +108,13 @@ pub(super) fn advice(root: &Path) -> Option<String> {
     let known = LAYOUTS.iter().find(|(files, ..)| {
         let is_there = |name: &&str| root.join(name).exists();
         // Classes of a data set may have such names too.
-        let holds_text = match **files {
-            ["cams"] => holds(&root.join("cams"), "_cam.txt"),
+        let is_scene = || match **files {
+            ["cams"] => holds(&root.join("cams"), "_cam.txt") && !has_class(root, files, &MVSNET),
             ["pose", ..] => holds(&root.join("pose"), ".txt"),
+            ["metadata.json", _] => !has_class(root, files, &RECORD3D_FOLDERS),
             _ => true,
         };
-        files.iter().all(is_there) && holds_text
+        files.iter().all(is_there) && is_scene()
     });
     let (name, file, how) = match known {
         Some((files, name, how)) => (*name, files.join(" and "), *how),
@@ -100,6 +131,30 @@ fn holds(folder: &Path, suffix: &str) -> bool {
     entries.any(|entry| entry.file_name().to_string_lossy().ends_with(suffix))
 }
 
+/// Whether a folder with pictures stands there that the layout does not have.
+fn has_class(root: &Path, files: &[&str], beside: &[&str]) -> bool {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let mut others = entries.filter(|entry| {
+        let name = entry.file_name();
+        let is_of_layout = |known: &&str| name == **known;
+        !files.iter().any(is_of_layout) && !beside.iter().any(is_of_layout)
+    });
+    others.any(|entry| {
+        let mut inside = std::fs::read_dir(entry.path())
+            .into_iter()
+            .flatten()
+            .flatten();
+        inside.any(|file| is_picture(&file.path()))
+    })
+}
+
+fn is_picture(file: &Path) -> bool {
+    let extension = file.extension().unwrap_or_default();
+    IMAGE_EXTENSIONS
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
+}
+
 /// An export of a program: its name, the file, what converts it.
 fn export(root: &Path) -> Option<(&'static str, String, &'static str)> {
     let entries = std::fs::read_dir(root).ok()?.flatten();
@@ -109,7 +164,10 @@ fn export(root: &Path) -> Option<(&'static str, String, &'static str)> {
         let extension = file.extension()?.to_str()?;
         let mut exports = EXPORTS.iter().filter(|(due, ..)| extension == *due);
         let head = exports.clone().next().and_then(|_| head(file))?;
-        let (.., name, how) = exports.find(|(_, begin, ..)| head.contains(begin))?;
+        let head = head.trim_start_matches('\u{feff}');
+        let (.., name, how) = exports.find(|(_, begin, has, ..)| {
+            head.starts_with(begin) && has.iter().all(|text| head.contains(text))
+        })?;
         Some((
             *name,
             file.file_name()?.to_string_lossy().into_owned(),
@@ -169,6 +227,53 @@ mod tests {
             assert_eq!(said.is_none(), name.is_empty(), "{file}: {said:?}");
             let said = said.unwrap_or_default();
             assert!(said.contains(name) && said.contains(how), "{file}: {said}");
+        }
+    }
+
+    #[test]
+    fn folders_of_classes_are_no_scene() {
+        let cases: [(&[(&str, &str)], &str); 6] = [
+            (
+                &[
+                    ("cat/0.png", ""),
+                    ("a.csv", "file_name,lat,heading,pitch,roll\n"),
+                ],
+                "",
+            ),
+            (
+                &[("a.csv", "\u{feff}#name,x,y,alt,heading,pitch,roll\n")],
+                "RealityCapture",
+            ),
+            (&[("cat/0.png", ""), ("notes.xml", "<notes><chunk a=")], ""),
+            (
+                &[
+                    ("rgbd/0.png", ""),
+                    ("rgb/0.png", ""),
+                    ("metadata.json", "{}"),
+                ],
+                "",
+            ),
+            (
+                &[
+                    ("rgbd/0.jpg", ""),
+                    ("depth/0.png", ""),
+                    ("metadata.json", "{}"),
+                ],
+                "Record3D",
+            ),
+            (&[("cams/a_cam.txt", ""), ("tv/0.png", "")], ""),
+            (&[("cams/0_cam.txt", ""), ("images/0.png", "")], "MVSNet"),
+        ];
+        for (files, name) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            for (file, text) in files {
+                let path = folder.path().join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            let said = advice(folder.path());
+            assert_eq!(said.is_none(), name.is_empty(), "{files:?}: {said:?}");
+            assert!(said.unwrap_or_default().contains(name), "{files:?}");
         }
     }
 }

@@ -10,10 +10,23 @@ use std::path::{Path, PathBuf};
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::data::scenes::colmap;
 use crate::data::scenes::found::{Found, FoundFrame};
 use crate::data::scenes::images::EXTENSIONS;
 use crate::data::scenes::points::PointsFile;
 use crate::error::{Error, Result};
+
+/// Folders that say what is in them. A mask or a depth keeps its own.
+const KINDS: [&str; 4] = ["mask", "masks", "depth", "depths"];
+
+/// What a name is of.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Image,
+    /// A mask or a depth. It is none of these images.
+    MaskOrDepth(&'a HashSet<PathBuf>),
+    Points,
+}
 
 /// A name with slashes, whichever system wrote it, for a comparison with others.
 pub(super) fn key(name: &str) -> String {
@@ -46,16 +59,19 @@ pub(super) fn settle(
         let at = |what: String| Error::dataset(&found.file, format!("{}: {what}", frame.at));
         if !is_image_there(frame) {
             let file = names
-                .find(&found.base, &frame.name, &EXTENSIONS)
+                .find(&found.base, &frame.name, Of::Image)
                 .map_err(at)?;
             if let Some(path) = file.or_else(|| names.slashed(&frame.name)) {
                 (frame.folder, frame.path) = split(&found.base, &path);
                 moved.insert(frame.name.clone());
             }
         }
+    }
+    let images: HashSet<PathBuf> = found.frames.iter().flat_map(image_files).collect();
+    for frame in &mut found.frames {
         for path in [&mut frame.mask, &mut frame.depth].into_iter().flatten() {
             names
-                .settle_path(&found.root, path)
+                .settle_path(&found.root, path, Of::MaskOrDepth(&images))
                 .map_err(|what| Error::dataset(&found.file, format!("{}: {what}", frame.at)))?;
         }
     }
@@ -79,11 +95,20 @@ pub(super) fn settle(
     }
     if let Some(PointsFile::Ply(path)) = &mut found.points {
         names
-            .settle_path(&found.root, path)
+            .settle_path(&found.root, path, Of::Points)
             .map_err(|what| Error::dataset(&found.file, what))?;
     }
     found.notes.extend(names.notes());
     Ok(())
+}
+
+/// The image of a frame; all that it may be where its name has no extension.
+fn image_files(frame: &FoundFrame) -> Vec<PathBuf> {
+    let path = frame.original();
+    match path.extension() {
+        Some(_) => vec![path],
+        None => EXTENSIONS.map(|e| path.with_extension(e)).to_vec(),
+    }
 }
 
 /// Whether the image lies where its name says, or has one more extension.
@@ -127,37 +152,91 @@ struct Names {
 
 impl Names {
     /// The path below `base` that a name means, where it is there.
-    fn find(
-        &mut self,
-        base: &Path,
-        name: &str,
-        extensions: &[&str],
-    ) -> Result<Option<PathBuf>, String> {
+    fn find(&mut self, base: &Path, name: &str, of: Of<'_>) -> Result<Option<PathBuf>, String> {
         let (parts, is_absolute) = parts(name);
-        let folder = base.file_name().unwrap_or_default();
+        let folder = folder_name(base);
+        let extensions: &[&str] = match of {
+            Of::Image => &EXTENSIONS,
+            Of::MaskOrDepth(_) | Of::Points => &[],
+        };
         for start in 0..parts.len() {
-            let tail = &parts[start..];
-            // Of an absolute path the file's name may be all that is left. Of a relative one
-            // that would be a guess, unless the folder before it is this one.
-            let is_in_base = start > 0 && folder == parts[start - 1];
-            if start > 0 && tail.len() == 1 && !is_absolute && !is_in_base {
-                break;
+            let (dropped, tail) = parts.split_at(start);
+            let is_in_base = dropped.last().is_some_and(|last| folder == **last);
+            // Only an absolute path has folders of another machine. Without those of a
+            // relative one its name would be a guess, unless the last of them is this one.
+            if start > 0 && !is_absolute && !is_in_base {
+                continue;
+            }
+            if start > 0 && matches!(of, Of::MaskOrDepth(_)) {
+                let drops_kind = dropped.iter().any(|part| is_kind(part)) && !tail_has_kind(tail);
+                if drops_kind || (tail.len() == 1 && !is_in_base) {
+                    continue;
+                }
             }
             let Some((path, is_respelled)) = self.walk(base, tail, extensions)? else {
                 continue;
             };
-            if name.contains('\\') {
-                self.backslashes.add(name, &path);
+            if let Of::MaskOrDepth(images) = of
+                && images.contains(&base.join(&path))
+            {
+                continue;
             }
-            if start > 0 || is_absolute {
-                self.elsewhere.add(name, &path);
-            }
-            if is_respelled {
-                self.spelled.add(name, &path);
-            }
+            self.count(name, &path, start > 0 || is_absolute, is_respelled);
             return Ok(Some(path));
         }
+        if !matches!(of, Of::Image) || !is_absolute {
+            return Ok(None);
+        }
+        let found = self.find_in_folders(base, &parts)?;
+        if let Some((path, is_respelled)) = &found {
+            self.count(name, path, true, *is_respelled);
+        }
+        Ok(found.map(|(path, _)| path))
+    }
+
+    /// The one image that the longest last part of a name leads to, from one of the folders
+    /// that images lie in.
+    fn find_in_folders(
+        &mut self,
+        base: &Path,
+        parts: &[&str],
+    ) -> Result<Option<(PathBuf, bool)>, String> {
+        for start in 0..parts.len() {
+            let mut found: Option<(PathBuf, bool)> = None;
+            for folder in colmap::IMAGES {
+                let mut tail = vec![folder];
+                tail.extend(&parts[start..]);
+                let Some(other) = self.walk(base, &tail, &EXTENSIONS)? else {
+                    continue;
+                };
+                // One folder may be a link to another one.
+                let is_same = |path: &Path| {
+                    let real = |path: &Path| base.join(path).canonicalize().ok();
+                    real(path) == real(&other.0)
+                };
+                match &found {
+                    None => found = Some(other),
+                    Some((first, _)) if is_same(first) => {}
+                    Some(_) => return Ok(None),
+                }
+            }
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
         Ok(None)
+    }
+
+    fn count(&mut self, name: &str, path: &Path, is_elsewhere: bool, is_respelled: bool) {
+        if name.contains('\\') {
+            self.backslashes.add(name, path);
+        }
+        if is_elsewhere {
+            self.elsewhere.add(name, path);
+        }
+        if is_respelled {
+            self.spelled.add(name, path);
+        }
     }
 
     /// A relative name of Windows as a path, though nothing is there.
@@ -172,7 +251,7 @@ impl Names {
     }
 
     /// Replaces a path by that of the file which it means.
-    fn settle_path(&mut self, root: &Path, path: &mut PathBuf) -> Result<(), String> {
+    fn settle_path(&mut self, root: &Path, path: &mut PathBuf, of: Of<'_>) -> Result<(), String> {
         if path.symlink_metadata().is_ok() {
             return Ok(());
         }
@@ -180,7 +259,7 @@ impl Names {
         let Some(name) = name.to_str().map(str::to_owned) else {
             return Ok(());
         };
-        let file = self.find(root, &name, &[])?;
+        let file = self.find(root, &name, of)?;
         if let Some(file) = file.or_else(|| self.slashed(&name)) {
             *path = root.join(file);
         }
@@ -272,6 +351,23 @@ impl Names {
         );
         notes
     }
+}
+
+/// The name of a folder, also where its path is `.`.
+fn folder_name(folder: &Path) -> OsString {
+    let name = |path: &Path| path.file_name().map(OsString::from);
+    let real = || name(&folder.canonicalize().ok()?);
+    name(folder).or_else(real).unwrap_or_default()
+}
+
+fn is_kind(part: &str) -> bool {
+    KINDS.contains(&part.to_lowercase().as_str())
+}
+
+/// Whether a folder of this path says what is in it.
+fn tail_has_kind(tail: &[&str]) -> bool {
+    let folders = tail.split_last().map_or(&[][..], |(_, folders)| folders);
+    folders.iter().any(|part| is_kind(part))
 }
 
 /// The folders and the file of a name, without drive and dots, and whether it is absolute on

@@ -93,7 +93,8 @@ pub enum SplitBy {
     /// By `train` or `eval` in the file's name.
     Filename,
     /// By `train_filenames`, `val_filenames` and `test_filenames`, by `test_frames`, by
-    /// `train_list.txt`, `validation_list.txt` and `test_list.txt`, or by the file that a frame stands in.
+    /// `train_list.txt`, `validation_list.txt` and `test_list.txt`, or by the file that a frame
+    /// stands in.
     Listed,
     /// Every frame trains, and evaluates.
     All,

@@ -75,7 +75,7 @@ pub(super) fn unpack(
 fn read_runs(bits: &mut Bits<'_>, width: u32, edges: &mut Vec<u32>) -> Option<()> {
     let (mut at, mut color) = (0, Color::White);
     while at < width {
-        at += read_run(bits, color)?;
+        at = read_run(bits, color)?.checked_add(at)?;
         edges.push(at.min(width));
         color = !color;
     }
@@ -123,8 +123,8 @@ fn read_modes(bits: &mut Bits<'_>, width: u32, above: &[u32], edges: &mut Vec<u3
                 color = !color;
             }
             Mode::Horizontal => {
-                let first = at + read_run(bits, color)?;
-                let second = first + read_run(bits, !color)?;
+                let first = read_run(bits, color)?.checked_add(at)?;
+                let second = read_run(bits, !color)?.checked_add(first)?;
                 edges.push(first.min(width));
                 edges.push(second.min(width));
                 at = second.min(width);

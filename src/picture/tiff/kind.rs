@@ -8,7 +8,8 @@
 //! | 1, 2, 4 bits of grey, and palettes | 0 to 255 |
 //! | 12 and 16 bits | their 8 high bits |
 //! | 16 bits with a sign, 32 bits: grey | 0 to 255, what lies outside is cut off, as Pillow |
-//! | floats of 16, 32, 64 bits | 0 to 1, what lies outside is cut off |
+//! | floats of grey, of 16, 32, 64 bits | 0 to 255, the fraction and what lies outside are cut off |
+//! | other floats of these bits | 0 to 1, what lies outside is cut off |
 
 use half::f16;
 
@@ -205,14 +206,28 @@ impl PixelKind {
             (Number::Signed, &[a, b, c, d]) => {
                 i32::from_le_bytes(order.swapped([a, b, c, d])).clamp(0, 255) as u8
             }
-            (Number::Float, &[a, b]) => unit(f16::from_le_bytes(order.swapped([a, b])).to_f32()),
-            (Number::Float, &[a, b, c, d]) => unit(f32::from_le_bytes(order.swapped([a, b, c, d]))),
+            (Number::Float, &[a, b]) => {
+                self.float(f16::from_le_bytes(order.swapped([a, b])).to_f32())
+            }
+            (Number::Float, &[a, b, c, d]) => {
+                self.float(f32::from_le_bytes(order.swapped([a, b, c, d])))
+            }
             (Number::Float, &[a, b, c, d, e, f, g, h]) => {
                 let v = f64::from_le_bytes(order.swapped([a, b, c, d, e, f, g, h]));
-                unit(v as f32)
+                self.float(v as f32)
             }
             // No kind that is served.
             _ => 0,
+        }
+    }
+
+    /// Casts cut off, and make 0 of what is not a number.
+    fn float(self, v: f32) -> u8 {
+        match self.colours {
+            // As Pillow.
+            Colours::Grey { .. } => v as u8,
+            // As `rgb8` has it.
+            _ => (v * 255.0 + 0.5) as u8,
         }
     }
 }
@@ -225,9 +240,4 @@ impl Order {
         }
         bytes
     }
-}
-
-/// As `rgb8` has it. The cast clamps, and makes 0 of what is not a number.
-fn unit(v: f32) -> u8 {
-    (v * 255.0 + 0.5) as u8
 }

@@ -126,7 +126,7 @@ impl TiffPicture {
             return Err(unsupported("planes of subsampled chroma"));
         }
         let full = 3 * u64::from(self.size.0) * u64::from(self.size.1);
-        if !self.ycbcr.is_said && !is_packed && self.chunks.lengths.iter().sum::<u64>() == full {
+        if !self.ycbcr.is_said && !is_packed && sum(&self.chunks.lengths) == full {
             self.ycbcr.subsampling = (1, 1);
         }
         let is_subsampled = self.ycbcr.subsampling != (1, 1);
@@ -215,6 +215,11 @@ impl TiffPicture {
             .into_iter()
             .fold(0, u64::saturating_add)
     }
+}
+
+/// Lengths of strips or tiles together.
+fn sum(lengths: &[u64]) -> u64 {
+    lengths.iter().fold(0, |sum, len| sum.saturating_add(*len))
 }
 
 fn read_kind(

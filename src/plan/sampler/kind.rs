@@ -79,7 +79,8 @@ pub struct IdentityRatio {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weights {
-    /// One for each sample, by [`LoaderBuilder::sample_weights`](crate::LoaderBuilder::sample_weights).
+    /// One for each sample, by
+    /// [`LoaderBuilder::sample_weights`](crate::LoaderBuilder::sample_weights).
     Given,
     /// 1 / number of samples of the class: every class comes equally often.
     #[default]

@@ -364,6 +364,20 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
         text,
         "171x171 from epoch 0,214x214 from epoch 87,257x257 from epoch 175,300x300 from epoch 262"
     );
+    // Rows stay as they are, which identities need.
+    let of_identities = |scales| PlanOptions {
+        batch: 8,
+        sampler: Sampler::Identity {
+            per_id: 4,
+            prob: IdentityProb::IdAvg,
+        },
+        multi_scale: Some(scales),
+        ..PlanOptions::default()
+    };
+    let stages = MultiScale::by_epoch(firsts.into_iter().zip(sizes));
+    assert!(of_identities(stages).check(1001).is_ok());
+    let e = of_identities(MultiScale::new(sizes)).check(1001);
+    assert!(e.unwrap_err().to_string().contains("use one of them"));
     for firsts in [vec![1, 2, 3, 4], vec![0, 3, 2, 4], vec![0, 1]] {
         let multi_scale = Some(MultiScale {
             first_epochs: firsts,

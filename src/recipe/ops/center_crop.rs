@@ -119,7 +119,7 @@ impl Operation for CenterCrop {
             (Some(size), None) => {
                 sides(size)?;
                 if !self.pad_if_needed {
-                    known.holds(size, "put a resize before it, or write pad_if_needed: true")?;
+                    known.holds(size, "put a resize before it")?;
                 }
                 known.has_size(size);
                 Ok(())
@@ -165,7 +165,7 @@ impl Operation for CenterCrop {
     ) -> Result<Sides, SampleFault> {
         let to = self.output(size);
         if !self.pad_if_needed {
-            fits(to.into(), size, "center_crop", "or pad_if_needed: true")?;
+            fits(to.into(), size, "center_crop", "use a resize before it")?;
         }
         let part = self.part(size);
         steps.push(Step::Crop(part));

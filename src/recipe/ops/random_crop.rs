@@ -86,7 +86,8 @@ impl Operation for RandomCrop {
         if pad != Padding::default() {
             steps.push(self.pad(known, pad));
         }
-        fits(self.size, (h, w), "random_crop", "or pad_if_needed: true")?;
+        let fix = "use a resize before it, or pad_if_needed: true";
+        fits(self.size, (h, w), "random_crop", fix)?;
         steps.push(Step::Crop(Rect {
             top: random.next_up_to(h - self.size.height),
             left: random.next_up_to(w - self.size.width),

@@ -8,8 +8,8 @@
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;
 //! - `report`: the result, as plain data; `subject`: what ran; `limit`: what limits a run,
-//!   and what would be faster; `scaled_gain`: what scaled decoding would bring; `failures`: grouped and listed; `text`: how a report is
-//!   printed; `chart`: how it is drawn.
+//!   and what would be faster; `scaled_gain`: what scaled decoding would bring; `failures`: grouped
+//!   and listed; `text`: how a report is printed; `chart`: how it is drawn.
 
 mod against_ceiling;
 mod bar;

@@ -359,11 +359,20 @@ fn facts(
 ) -> Result<Facts> {
     // Moves do not depend on the picture's size; one of a photo's.
     let outline = Outline::of(&setup.recipe()?, (480, 640))?;
+    // The first row has the size of one scale: a cache must be large enough for all.
+    let scales = loader.plan().options().multi_scale.as_ref();
+    let sides = scales.map(|scales| {
+        scales
+            .sizes
+            .iter()
+            .map(|(height, width)| *height.min(width))
+    });
+    let largest = sides.and_then(Iterator::max);
     Ok(Facts {
         workers,
         depth: loader.depth().unwrap_or_default(),
         file_bytes: r.times.input_bytes as f64 / r.times.rows.max(1) as f64,
-        side: row.map(|(height, width)| height.min(width) as u32),
+        side: row.map(|(height, width)| largest.unwrap_or(height.min(width) as u32)),
         is_shards: subject.shards > 0,
         is_raw: subject.is_raw(),
         has_digest: digest.is_some(),

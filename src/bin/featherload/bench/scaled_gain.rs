@@ -16,7 +16,8 @@ const WINDOW: Duration = Duration::from_millis(250);
 const LEAST: f64 = 1.05;
 
 /// The rate of the run with `--decode scaled`, in rates of this run. `decode` is the share of
-/// decoding in the workers' time: that of resizing counts as if it stayed. None where the run scales already, or would gain too little.
+/// decoding in the workers' time: that of resizing counts as if it stayed. None where the run
+/// scales already, or would gain too little.
 ///
 /// # Errors
 /// A file that does not decode.

@@ -38,7 +38,7 @@ impl Subject {
             kind: kind(index),
             classes: index.classes().len(),
             label_width: index.label_width(),
-            shards: index.shards(),
+            shards: index.shard_files(),
             recipe: setup.recipe()?.name,
             batch: setup.batch(),
         })

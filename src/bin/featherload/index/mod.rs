@@ -168,7 +168,7 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
             label_width: index.label_width(),
             shared_bytes: index.bytes(),
             hash: format!("{:032x}", index.hash()),
-            shards: index.shards(),
+            shards: index.shard_files(),
             dali_indexes: dali.as_ref().map(|dali| dali.written),
             scan: scan.unwrap_or_default(),
             headers: survey,

@@ -155,6 +155,7 @@ fn first(plan: &Plan, rows: u32) -> Vec<u64> {
 /// What the arguments say, with batches on the CPU.
 fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
     let mut setup = Setup::new(&args.loader, &args.source)?;
+    setup.clear_multi_scale();
     let said = setup.options();
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, None, None);
     (said.decode_on, said.engine_share, said.engine_largest) = (None, None, None);
@@ -165,8 +166,8 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
 /// A loader of these samples alone, in their order: `rows` a batch.
 fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBuilder> {
     // Before it is built: ratios and lengths of a config go with its sampler.
-    let said = setup.options();
-    (said.sampler, said.multi_scale) = (Some(Sampler::Sequential), None);
+    setup.clear_multi_scale();
+    setup.options().sampler = Some(Sampler::Sequential);
     let builder = setup.builder(index.into())?;
     Ok(builder
         .batch_size(rows as u32)
@@ -219,7 +220,15 @@ fn draws(args: &PreviewArgs, recipe: &Recipe, index: Index, samples: &mut [Sampl
     let levels = Levels::of(recipe);
     let setup = Setup::new(&args.loader, &args.source)?;
     let epochs = u64::from(args.draws);
+    let mut recipe = recipe.clone();
+    for op in &mut recipe.ops {
+        // They go by the size of a batch, which is the recipe's here.
+        if let Op::RandAugment(op) = op {
+            (op.sizes, op.magnitudes) = (Vec::new(), Vec::new());
+        }
+    }
     let mut loader = in_order(setup, index, samples.len())?
+        .recipe(recipe)
         .epochs(epochs)
         .build()?;
     for _ in 0..epochs {

@@ -194,6 +194,13 @@ pub(crate) fn hide_and_seek(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
         true => MemoryLayout::Nchw,
         false => MemoryLayout::Nhwc,
     };
+    if layout == MemoryLayout::Nhwc && pipe.zero_channel {
+        return Err(params.wrong(
+            "",
+            "takes the channels for a width, and channel_num: 4 gives it 4 of them: move it before \
+             NormalizeImage, or put ToCHWImage before it",
+        ));
+    }
     if layout == MemoryLayout::Nhwc {
         pipe.note(
             params,

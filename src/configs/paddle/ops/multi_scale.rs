@@ -53,8 +53,9 @@ impl Pipe<'_> {
         Ok(())
     }
 
-    /// Refuses a size of an operation's own behind the batch's.
+    /// Refuses a size of an operation's own after the batch's.
     pub(crate) fn may_set_size(&self, params: &Params<'_>) -> Read<()> {
+        self.keeps_stages(params)?;
         if self.sizes != Sizes::Made {
             return Ok(());
         }

@@ -65,8 +65,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) multi_scale: bool,
     pub(crate) label_key: Option<LabelKey<'a>>,
     pub(crate) skip_unknown: bool,
-    /// Epochs of a training whose stages have sizes of their own.
-    pub(crate) progressive: Option<u64>,
+    /// Whether the stages of the training have sizes of their own.
+    pub(crate) progressive: bool,
 }
 
 /// What was read of `transform_ops`.

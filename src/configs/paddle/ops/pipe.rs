@@ -27,8 +27,8 @@ pub(crate) struct Pipe<'n> {
     /// By ToTensor: operations know its order of axes.
     pub(super) tensor: bool,
     pub(super) dtype: Dtype,
-    /// Epochs of a training whose stages have sizes of their own.
-    pub(super) progressive: Option<u64>,
+    /// Whether the stages of the training have sizes of their own.
+    pub(super) progressive: bool,
     /// Of each stage the size, once an operation has said so.
     pub(crate) stages: Vec<Size>,
     /// Reads one more operation: for those that hold others.

@@ -95,6 +95,7 @@ impl Pipe<'_> {
 
 pub(crate) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.keeps_stages(params)?;
     if pipe.sizes == Sizes::Made {
         return pipe.keeps_batch_size(params);
     }
@@ -137,6 +138,7 @@ pub(crate) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
 pub(crate) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
     pipe.needs_array(params)?;
+    pipe.keeps_stages(params)?;
     if pipe.sizes != Sizes::Own {
         let size = pipe.makes_batch_size(params)?;
         pipe.push(BoundedResizedCrop::new(size));
@@ -163,6 +165,7 @@ pub(crate) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
 
 pub(crate) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     pipe.needs_levels(params)?;
+    pipe.keeps_stages(params)?;
     if pipe.sizes != Sizes::Own {
         return pipe.keeps_batch_size(params);
     }
@@ -328,7 +331,10 @@ pub(crate) fn random_rot90(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
     let is_label = |key: LabelKey<'_>| ROT90_KEYS.contains(&key.name);
     let label = pipe.label_key.is_some_and(is_label);
     pipe.needs_array(params)?;
-    pipe.may_set_size(params)?;
+    // Stages have squares, which stay as they are.
+    if pipe.stages.is_empty() {
+        pipe.may_set_size(params)?;
+    }
     pipe.push(RandomRotate90 { label });
     Ok(())
 }

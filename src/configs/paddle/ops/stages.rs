@@ -60,6 +60,19 @@ pub(super) fn progress_magnitude(
     Ok(all)
 }
 
+impl Pipe<'_> {
+    /// Refuses a size of an operation's own after that of a stage.
+    pub(super) fn keeps_stages(&self, params: &Params<'_>) -> Read<()> {
+        if self.stages.is_empty() {
+            return Ok(());
+        }
+        Err(params.wrong(
+            "",
+            "changes the size that progress_size sets: move it before RandCropImage",
+        ))
+    }
+}
+
 /// The numbers of the four stages, where the training has some.
 fn of_stages(
     params: &mut Params<'_>,
@@ -69,7 +82,7 @@ fn of_stages(
     let Some(mut numbers) = params.numbers(name)? else {
         return Ok(None);
     };
-    if pipe.progressive.is_none() {
+    if !pipe.progressive {
         pipe.note(
             params,
             format_args!("{name} counts with Global.train_mode: progressive alone"),

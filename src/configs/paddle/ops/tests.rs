@@ -46,7 +46,7 @@ fn rules() -> Rules<'static> {
         multi_scale: false,
         label_key: None,
         skip_unknown: false,
-        progressive: None,
+        progressive: false,
     }
 }
 
@@ -785,7 +785,7 @@ fn stages_have_sizes_and_strengths() {
     let text = "- DecodeImage:\n- RandCropImage: {size: 171, progress_size: [171, 214, 257, 300]}\n- \
                 RandFlipImage:\n- RandAugmentV2: {magnitude: 5, progress_magnitude: [5, 8, 11, 15]}";
     let progressive = Rules {
-        progressive: Some(350),
+        progressive: true,
         ..rules()
     };
     let made = with(text, &progressive).unwrap();
@@ -821,6 +821,22 @@ fn stages_have_sizes_and_strengths() {
             "- RandCropImage: {size: 8, progress_size: [6, 6, 8, 8]}\n- RandAugmentV2: \
              {progress_magnitude: [5, 8, 9, 9]}",
             "two strengths",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 7, 8, 9]}\n- CropImage: {size: 6}",
+            "CropImage: changes the size that progress_size sets",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 7, 8, 9]}\n- ResizeImage: {size: 6}",
+            "ResizeImage: changes the size",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 7, 8, 9]}\n- RandCropImageV2: {size: 6}",
+            "RandCropImageV2: changes the size",
+        ),
+        (
+            "- RandCropImage: {size: 8, progress_size: [6, 7, 8, 9]}\n- RandCropImage: {size: 6}",
+            "move it before RandCropImage",
         ),
     ] {
         let e = with(&format!("- DecodeImage:\n{text}"), &progressive);
@@ -1170,6 +1186,13 @@ fn operations_of_later_paddleclas() {
     );
     let made = ops("- ToCHWImage:\n- HideAndSeek:\n- NormalizeImage:");
     assert!(made.contains(&HideAndSeek::default().into()), "{made:?}");
+    let (line, said) = wrong("- NormalizeImage: {order: '', channel_num: 4}\n- HideAndSeek:");
+    assert_eq!(line, 3);
+    assert!(said.contains("channel_num: 4"), "{said}");
+    for op in ["Resize", "CenterCrop", "RandomResizedCrop", "CropImage"] {
+        let (_, said) = wrong(&format!("- {op}: {{size: [64]}}"));
+        assert!(said.contains("write 64 without []"), "{said}");
+    }
     let made = ops("- NormalizeImage: {order: '', channel_num: 4}");
     assert!(made.contains(&ZeroChannel {}.into()), "{made:?}");
     let text = "- Pad: {padding: 10}\n- RandomCrop: {size: [6, 8], pad_if_needed: False}";

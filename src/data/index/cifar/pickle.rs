@@ -42,9 +42,13 @@ pub(super) struct Packed {
 /// An array of bytes in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Array {
-    pub(super) shape: Vec<u64>,
+    /// Rows, and the bytes of each.
+    pub(super) shape: [u64; 2],
     pub(super) data: Packed,
 }
+
+/// So many values of a tuple are looked at where a call reads it: one more than any call takes.
+const MOST_GIVEN: usize = 6;
 
 /// What a pickle may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -357,7 +361,8 @@ impl Reader<'_> {
         else {
             return Err(broken());
         };
-        let given: Vec<_> = given.iter().map(|id| self.value(*id)).collect();
+        let given = given.iter().take(MOST_GIVEN);
+        let given: Vec<_> = given.map(|id| self.value(*id)).collect();
         let made = match (named, given.as_slice()) {
             (Named::Reconstruct, [Some(Value::Named(Named::Array)), ..]) => Value::Array(None),
             (Named::Dtype, [Some(Value::Bytes(name)), ..]) => {
@@ -388,7 +393,8 @@ impl Reader<'_> {
             // The order of its bytes, of which it has one.
             (Some(Value::Dtype(_)), Some(Value::Tuple(_))) => return Ok(()),
             (Some(Value::Array(None)), Some(Value::Tuple(state))) => {
-                let state: Vec<_> = state.iter().map(|id| self.value(*id)).collect();
+                let state = state.iter().take(MOST_GIVEN);
+                let state: Vec<_> = state.map(|id| self.value(*id)).collect();
                 let [_, Some(shape), Some(dtype), Some(order), Some(data)] = state.as_slice()
                 else {
                     return Err(broken());
@@ -409,7 +415,13 @@ impl Reader<'_> {
             Some(Value::Number(side)) => u64::try_from(*side).map_err(|_| broken()),
             _ => Err(broken()),
         };
-        let shape = shape.iter().map(side).collect::<Read<Vec<_>>>()?;
+        let [rows, columns] = shape.as_slice() else {
+            return Err(format!(
+                "has an array of {} dimensions, and a batch of CIFAR has 2",
+                shape.len()
+            ));
+        };
+        let shape = [side(rows)?, side(columns)?];
         if *dtype != Value::Dtype(true) || !is_c {
             return Err("has an array that is not of uint8 in C order".into());
         }

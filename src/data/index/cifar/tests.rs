@@ -250,3 +250,26 @@ fn what_is_no_batch_is_refused_by_name() {
     let e = Index::cifar(&archive, &ten()).unwrap_err().to_string();
     assert!(e.contains("tar -xzf cifar-10-python.tar.gz"), "{e}");
 }
+
+/// A shape of many numbers that many arrays share takes no memory in each of them.
+#[test]
+fn an_array_has_rows_and_columns() {
+    let mut bytes = b"\x80\x02(".to_vec();
+    bytes.extend(b"K\x01".repeat(200_000));
+    bytes.extend(b"tq\x01cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b");
+    bytes.extend(b"\x87R(K\x01h\x01cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R\x89U\x00tb.");
+    let e = Pickle::read(&bytes).unwrap_err();
+    assert!(e.contains("an array of 200000 dimensions"), "{e}");
+}
+
+#[test]
+fn hidden_files_are_no_batches_and_batches_are_the_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("data_batch_1", &of_python_2("labels", &[6, 0, 6]));
+    write("data_batch_2", &of_python_2("labels", &[1, 2]));
+    write("._data_batch_1", b"\x00\x05\x16\x07");
+    let (index, _) = Index::cifar(folder.path(), &ten()).unwrap();
+    check(&index, &[0, 1, 2, 0, 1], &[6, 0, 6, 1, 2]);
+    assert_eq!(index.shard_files(), 2);
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::content::kind_of;
 use super::file_kind::{EXPORT, Kind, SCENE};
+use crate::data::index::cifar;
 
 /// Entries of a folder that are looked at, and files that are opened.
 const MOST_NAMES: usize = 10_000;
@@ -43,6 +44,10 @@ fn held(root: &Path, folder: &Path) -> Option<Kind> {
         let what = format!("{what} ({})", path(name).display());
         Some(Kind::new(what, fix))
     };
+    if cifar::is_named(folder) {
+        let fix = "give a PaddleClas config of Cifar10 or Cifar100 as `recipe`";
+        return Some(Kind::new("CIFAR's batches", fix));
+    }
     const SCENES: [&str; 2] = ["transforms.json", "transforms_train.json"];
     if let Some(name) = SCENES.into_iter().find(|name| has(name)) {
         return named("a scene", name.as_ref(), SCENE);

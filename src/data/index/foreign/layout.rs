@@ -3,11 +3,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::column_names::is_of_labels;
+use crate::data::index::lenient_json;
+use crate::data::index::names::has_image_extension;
 use crate::error::{Error, Result};
 
 /// Names that folders of splits have, in lower case.
@@ -25,8 +27,18 @@ const SPLITS: [&str; 11] = [
     "evaluation",
 ];
 
+/// What stands beside them in a name, as in `training_set` and `seg_train`.
+const BESIDE_SPLITS: [&str; 5] = ["images", "image", "data", "set", "seg"];
+
 /// Files that have the labels of the pictures beside them, as Hugging Face writes them.
 const METADATA: [&str; 3] = ["metadata.jsonl", "metadata.csv", "metadata.parquet"];
+
+/// Entries of a folder in which pictures are looked for, and folders below one another.
+const MOST_NAMES: usize = 1000;
+const DEEPEST: usize = 2;
+
+/// Folders that data sets for detection may have too, with pictures in them.
+const BESIDE_DETECTION: [&str; 2] = ["SegmentationClass", "SegmentationObject"];
 
 /// Folders that a data set for detection has beside its pictures, and where those are.
 const DETECTION: [(&[&str], &str, &str); 4] = [
@@ -56,32 +68,27 @@ pub(crate) fn refuse_what_are_no_classes(
 ) -> Result<Option<String>> {
     let names: Vec<&OsStr> = folders.iter().map(|name| OsStr::from_bytes(name)).collect();
     const ALL: &str = "`labels: none` reads all pictures without labels";
-    let has = |name: &str| names.iter().any(|known| *known == name);
-    if let Some((_, pictures, of)) = DETECTION
-        .iter()
-        .find(|(all, ..)| all.iter().all(|name| has(name)))
-    {
-        let pictures = root.join(pictures);
+    if let Some((pictures, of)) = of_detection(root, &names) {
         return Err(Error::dataset(
             root,
             format!(
                 "its folders are those of {of}, and no classes: give {} for the pictures alone, \
-                 or a list with one `path label` a line; {ALL}",
+                 or a list with one `path label` a line; {ALL}, and `classes` takes them as \
+                 classes",
                 pictures.display()
             ),
         ));
     }
-    if has("annotations")
-        && let Some(pictures) = names.iter().find(|name| is_of_coco(name))
-    {
-        return Err(Error::dataset(
-            root,
-            format!(
-                "its folders are those of COCO, and no classes: give {} for the pictures alone, \
-                 or a list with one `path label` a line; {ALL}",
-                root.join(pictures).display()
-            ),
-        ));
+    let splits = names.iter().filter(|name| is_split(name));
+    let deep = splits.filter(|name| has_folder(&root.join(name)));
+    let deep: Vec<_> = deep.map(|name| name.to_string_lossy()).collect();
+    if deep.len() > 1 && !names.iter().all(|name| is_split(name)) {
+        return Ok(Some(format!(
+            "{}: its folders {} look like splits, and all its folders are taken as classes: give \
+             one of them, or use `labels: none`",
+            root.display(),
+            deep.join(", ")
+        )));
     }
     if !names.iter().all(|name| is_split(name)) {
         return Ok(metadata_of(root).filter(|found| found.has_labels).map(|found| {
@@ -92,8 +99,8 @@ pub(crate) fn refuse_what_are_no_classes(
             )
         }));
     }
-    let begins = |name: &&&OsStr| name.to_ascii_lowercase().as_bytes().starts_with(b"train");
-    let Some(first) = names.iter().find(begins).or(names.first()) else {
+    let trains = |name: &&&OsStr| name.to_string_lossy().to_lowercase().contains("train");
+    let Some(first) = names.iter().find(trains).or(names.first()) else {
         return Ok(None);
     };
     let first = root.join(first);
@@ -124,9 +131,54 @@ pub(crate) fn refuse_what_are_no_classes(
     )))
 }
 
+/// The folder of the pictures of a data set for detection, and what that is. None where a
+/// folder that is no part of it has pictures: then its names are those of classes.
+fn of_detection(root: &Path, names: &[&OsStr]) -> Option<(PathBuf, &'static str)> {
+    let has = |name: &str| names.iter().any(|known| *known == name);
+    let known = DETECTION
+        .iter()
+        .find(|(all, ..)| all.iter().all(|name| has(name)));
+    let (parts, pictures, of) = match known {
+        Some((parts, pictures, of)) => (*parts, root.join(pictures), *of),
+        None if has("annotations") => {
+            let pictures = names.iter().find(|name| is_of_coco(name))?;
+            (&["annotations"][..], root.join(pictures), "COCO")
+        }
+        None => return None,
+    };
+    let is_part = |name: &OsStr| {
+        let mut known = parts.iter().chain(&BESIDE_DETECTION);
+        known.any(|part| name == *part) || is_split(name)
+    };
+    let mut others = names.iter().filter(|name| !is_part(name));
+    let has_others = others.any(|name| has_picture(&root.join(name), DEEPEST));
+    (!has_others).then_some((pictures, of))
+}
+
+/// Whether a folder has a picture, by names, in itself or so many folders below.
+fn has_picture(folder: &Path, below: usize) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut entries = entries.take(MOST_NAMES);
+    entries.any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => below > 0 && has_picture(&entry.path(), below - 1),
+        _ => has_image_extension(entry.file_name().as_bytes()),
+    })
+}
+
+/// Such as `train`, `training_set`, `seg_test` and `val2017`.
 fn is_split(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
     let name = name.to_ascii_lowercase();
-    SPLITS.iter().any(|split| name == *split)
+    let is_mark = |c: char| matches!(c, '_' | '-') || c.is_ascii_digit();
+    let mut name = name.trim_matches(is_mark);
+    for word in BESIDE_SPLITS {
+        name = name.strip_prefix(word).unwrap_or(name);
+        name = name.strip_suffix(word).unwrap_or(name);
+        name = name.trim_matches(is_mark);
+    }
+    SPLITS.contains(&name)
 }
 
 /// Such as `train2017`.
@@ -194,21 +246,24 @@ fn has_labels(path: &Path) -> bool {
     let Ok(file) = fs::File::open(path) else {
         return false;
     };
-    let mut line = Vec::new();
-    let read = BufReader::new(file).take(MOST).read_until(b'\n', &mut line);
-    if read.is_err() {
+    let mut begin = Vec::new();
+    if file.take(MOST).read_to_end(&mut begin).is_err() {
         return false;
     }
-    let is_csv = path.extension().is_some_and(|end| end == "csv");
-    let names: Vec<String> = match is_csv {
-        true => String::from_utf8_lossy(&line)
-            .split(',')
-            .map(|name| name.trim().trim_matches('"').to_owned())
-            .collect(),
-        false => match serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(&line) {
-            Ok(record) => record.into_iter().map(|(name, _)| name).collect(),
-            Err(_) => Vec::new(),
-        },
+    let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&begin);
+    let mut lines = begin.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
+    let Some(line) = lines.find(|line| !line.is_empty()) else {
+        return false;
     };
+    let is_csv = path.extension().is_some_and(|end| end == "csv");
+    let mut names = Vec::new();
+    if is_csv {
+        let text = String::from_utf8_lossy(line);
+        let fields = text.split([',', ';', '\t']);
+        names.extend(fields.map(|name| name.trim().trim_matches('"').to_owned()));
+    } else if let Err(fault) = lenient_json::members(line, |key, _| names.push(key.into_owned())) {
+        // The keys in front of it are known, as those of a long line are.
+        tracing::debug!("{}: {fault}", path.display());
+    }
     names.iter().any(|name| is_of_labels(name))
 }

@@ -503,6 +503,14 @@ fn folders_of_other_tools_are_named_with_a_fix() {
             "write their pictures",
         ),
         (
+            &[
+                ("batches.meta", b"\x80\x02}."),
+                ("data_batch_1", b"\x80\x02}."),
+            ],
+            "it holds CIFAR's batches",
+            "give a PaddleClas config of Cifar10 or Cifar100",
+        ),
+        (
             &[("run/1.mp4", b"\0\0\0\x20ftypisom\0")],
             "run/1.mp4, which is an MP4 video",
             "ffmpeg",
@@ -558,6 +566,27 @@ fn folders_of_splits_and_of_detection_are_no_classes() {
             &["images/train/1.jpg", "labels/train/1.txt"],
             "give ROOT/images for",
         ),
+        (
+            &[
+                "Annotations/1.xml",
+                "JPEGImages/1.jpg",
+                "SegmentationClass/1.png",
+            ],
+            "give ROOT/JPEGImages for",
+        ),
+        (
+            &["test_set/a/1.jpg", "training_set/a/1.jpg"],
+            "ROOT/training_set;",
+        ),
+        (
+            &["seg_test/a/1.jpg", "seg_train/a/1.jpg"],
+            "ROOT/seg_train;",
+        ),
+        (&["train2017/a/1.jpg", "val2017/a/1.jpg"], "ROOT/train2017;"),
+        (
+            &["Train-Images/a/1.jpg", "valset/a/1.jpg"],
+            "ROOT/Train-Images;",
+        ),
     ] {
         let folder = folder_of(files);
         let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
@@ -587,6 +616,8 @@ fn folders_of_splits_and_of_detection_are_no_classes() {
         &["bus/1.jpg", "car/1.jpg", "train/1.jpg"][..],
         &["test/1.jpg", "train/1.jpg"],
         &["images/1.jpg", "other/1.jpg"],
+        &["cats/1.jpg", "dogs/1.jpg", "images/1.jpg", "labels/1.jpg"],
+        &["bus/a/1.jpg", "images/1.jpg", "labels/1.jpg"],
         &["train2017/1.jpg", "val2017/1.jpg"],
     ] {
         let folder = folder_of(files);
@@ -595,6 +626,33 @@ fn folders_of_splits_and_of_detection_are_no_classes() {
             "{files:?}"
         );
     }
+}
+
+#[test]
+fn detection_says_how_its_folders_become_classes() {
+    let folder = folder_of(&["images/1.jpg", "labels/1.txt"]);
+    let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
+    let said = e.to_string();
+    assert!(said.contains("those of YOLO, and no classes"), "{said}");
+    assert!(said.ends_with("`classes` takes them as classes"), "{said}");
+}
+
+#[test]
+fn splits_beside_another_folder_get_a_warning() {
+    let warning = |files: &[&str]| {
+        let folder = folder_of(files);
+        let names = fs::read_dir(folder.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_encoded_bytes());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        refuse_what_are_no_classes(folder.path(), &names).unwrap()
+    };
+    let said = warning(&["meta/1.jpg", "train/a/1.jpg", "val/a/1.jpg"]).unwrap();
+    assert!(
+        said.contains("its folders train, val look like splits"),
+        "{said}"
+    );
+    assert_eq!(warning(&["bus/1.jpg", "test/1.jpg", "train/a/1.jpg"]), None);
 }
 
 #[test]
@@ -613,7 +671,18 @@ fn labels_beside_the_pictures_of_a_flat_folder_are_not_lost() {
             "metadata.jsonl",
             "{\"file_name\": \"1.jpg\", \"label\": 1}\n",
         ),
+        (
+            "metadata.jsonl",
+            "{\"file_name\":\"1.jpg\",\"label\":3,\"w\":NaN}\n",
+        ),
+        (
+            "metadata.jsonl",
+            "\u{feff}\n{\"file_name\":\"1.jpg\",\"class_id\":3}\n",
+        ),
         ("metadata.csv", "file_name,label\n1.jpg,1\n"),
+        ("metadata.csv", "\u{feff}label,file_name\n1,1.jpg\n"),
+        ("metadata.csv", "file_name;label\n1.jpg;1\n"),
+        ("metadata.csv", "file_name\t\"label\"\r\n1.jpg\t1\r\n"),
     ] {
         let said = read(name, text).unwrap_err();
         let gives = said.contains(&format!("ROOT/{name} has labels"));

@@ -110,7 +110,8 @@ fn good_lines() {
         ("a.jpg , 3", b',', "a.jpg", "3"),
         ("a.jpg,0,1", b',', "a.jpg", "[0.0, 1.0]"),
         ("a.jpg,0,5", b',', "a.jpg", "[0.0, 5.0]"),
-        ("a.jpg;0,1", b';', "a.jpg", "[0.0, 1.0]"),
+        ("a.jpg;0,1,0", b';', "a.jpg", "[0.0, 1.0, 0.0]"),
+        ("a.jpg\t0,1", b'\t', "a.jpg", "[0.0, 1.0]"),
         ("\"a,b.jpg\",3", b',', "a,b.jpg", "3"),
         ("\"a b.jpg\" 3", b' ', "a b.jpg", "3"),
         ("\"a b.jpg\"\t3", b'\t', "a b.jpg", "3"),
@@ -227,8 +228,10 @@ fn bad_lines_are_named() {
     }
     let e = error(b"a.jpg 3", &by(b';'));
     assert!(e.contains("check `delimiter`"), "{e}");
-    let e = error(b"a.jpg;0,5", &by(b';'));
-    assert!(e.contains("one number with a decimal comma"), "{e}");
+    for text in ["a.jpg;0,5", "a.jpg;0,1", "\"a.jpg\";1,0"] {
+        let e = error(text.as_bytes(), &by(b';'));
+        assert!(e.contains("one number with a decimal comma"), "{e}");
+    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub(crate) without_place: Option<String>,
     /// The first member that is an archive itself.
     pub(crate) archive: Option<Vec<u8>>,
+    /// Keys of groups of members that have a label and no picture: the first of them.
+    pub(crate) lone_labels: Vec<Vec<u8>>,
     /// What stands in the report when the last sample proves to lack its label,
     /// and otherwise not: the shard ends as one does that was cut.
     pub(crate) tail: Option<DamagedShard>,

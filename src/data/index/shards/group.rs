@@ -26,6 +26,8 @@ use crate::error::{self, Error, Result};
 
 /// The longest label; a longer member is something else.
 const MAX_LABEL: u64 = 1 << 20;
+/// Labels without a picture that are kept, to be compared with samples.
+const MOST_LONE_LABELS: usize = 1000;
 
 /// Reads the shard at `path`, absolute, which reports call `shown`. Where another choice of
 /// fields proves to be better for it, its headers are read once more.
@@ -315,10 +317,15 @@ impl<'a> Grouper<'a> {
             let archive = fields.iter().find(|field| is_archive(&field.extension));
             let name = archive.map(|field| field.name.clone());
             self.found.archive = self.found.archive.take().or(name);
+            let has_label = self.label_field(fields).is_some() || self.may_have_label(fields);
             if self.is_suspect {
                 self.incomplete += 1;
             } else {
                 let key = std::mem::take(&mut self.key);
+                let lone = &mut self.found.lone_labels;
+                if has_label && lone.len() < MOST_LONE_LABELS {
+                    lone.push(relative(&key).as_os_str().as_bytes().to_vec());
+                }
                 self.skip(SkipReason::NoPicture, &key);
             }
             return Ok(());
@@ -362,6 +369,13 @@ impl<'a> Grouper<'a> {
         let wanted = self.choice.label(self.labels)?;
         let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
         fields.iter().find(named)
+    }
+
+    /// Whether a field may become that of labels, where nobody names it.
+    fn may_have_label(&self, fields: &[Field]) -> bool {
+        *self.labels == ShardLabels::Auto
+            && self.choice.label.is_none()
+            && fields.iter().any(|f| f.extension.ends_with(b".cls"))
     }
 
     fn label(&mut self, field: &Field) -> Result<Raw> {

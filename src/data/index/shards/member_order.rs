@@ -1,49 +1,50 @@
 //! Members of one sample that do not stand together in their shard, so that its label would be
 //! lost.
 //!
-//! In the consumer, a shard a thread. Compares the few keys without a picture that the report
-//! names, with those of all samples.
+//! In the consumer, a shard a thread. Compares the keys of labels without a picture, a bounded
+//! number of them, with those of all samples.
 
-use std::os::unix::ffi::OsStrExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::data::index::names::shown;
-use crate::data::index::report::SkipReason;
 use crate::data::index::shards::found::Found;
-use crate::data::index::shards::options::ShardLabels;
 use crate::data::shard::name;
 use crate::error::{Error, Result};
 
-/// Refuses a shard whose members are in another order than samples need. `beneath`: how its
-/// report calls it.
+/// Refuses a shard that has the label of a sample without one, in another place.
 ///
 /// # Errors
 /// A sample that is in two places, and how to sort the shard.
-pub(super) fn refuse(
-    path: &Path,
-    beneath: &Path,
-    found: &Found,
-    labels: &ShardLabels,
-) -> Result<()> {
-    let Some(skipped) = found.report.skipped.get(&SkipReason::NoPicture) else {
-        return Ok(());
-    };
-    if *labels == ShardLabels::None {
+pub(super) fn refuse(path: &Path, found: &Found) -> Result<()> {
+    let labels: BTreeSet<&[u8]> = found.lone_labels.iter().map(Vec::as_slice).collect();
+    if labels.is_empty() {
         return Ok(());
     }
-    let examples = skipped.examples.iter();
-    let keys = examples.filter_map(|example| example.strip_prefix(beneath).ok());
-    for key in keys.map(|key| key.as_os_str().as_bytes()) {
-        for i in 0..found.samples() {
-            let Some((of_picture, _)) = name::split(found.name(i)) else {
-                continue;
-            };
-            if of_picture == key {
-                return Err(Error::dataset(path, in_two_places(path, key)));
-            }
-            if file(of_picture) == file(key) && !found.has_label(i) {
-                return Err(Error::dataset(path, of_two_folders(of_picture, key)));
-            }
+    let mut labels_of: BTreeMap<&[u8], Vec<&[u8]>> = BTreeMap::new();
+    for key in &labels {
+        labels_of.entry(file(key)).or_default().push(key);
+    }
+    // Samples whose files have the name that one of those labels has.
+    let mut samples_of: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
+    for i in 0..found.samples() {
+        let Some((key, _)) = name::split(found.name(i)) else {
+            continue;
+        };
+        if labels.contains(key) && !found.has_label(i) {
+            return Err(Error::dataset(path, in_two_places(path, key)));
+        }
+        if labels_of.contains_key(file(key)) {
+            samples_of.entry(file(key)).or_default().push(i);
+        }
+    }
+    for (file, samples) in &samples_of {
+        // Of several nobody knows which label is whose.
+        if let ([i], Some([other])) = (samples.as_slice(), labels_of.get(file).map(Vec::as_slice))
+            && !found.has_label(*i)
+            && let Some((key, _)) = name::split(found.name(*i))
+        {
+            return Err(Error::dataset(path, of_two_folders(key, other)));
         }
     }
     Ok(())
@@ -58,17 +59,17 @@ fn in_two_places(path: &Path, key: &[u8]) -> String {
     )
 }
 
-fn of_two_folders(picture: &[u8], other: &[u8]) -> String {
+fn of_two_folders(picture: &[u8], label: &[u8]) -> String {
     format!(
-        "'{}' has a picture and '{}' has none: with unlike folders they are two samples, and the \
-         label would be lost. Give both the same folder and name, one after the other, or use \
-         `labels: none`",
+        "'{}' has a picture without a label, and '{}' has a label without a picture: with unlike \
+         folders they are two samples, and the label would be lost. Give both the same folder \
+         and name, one after the other, or use `labels: none`",
         shown(picture),
-        shown(other)
+        shown(label)
     )
 }
 
-/// The part of a key behind its last slash.
+/// The part of a key after its last slash.
 fn file(key: &[u8]) -> &[u8] {
     key.rsplit(|&b| b == b'/').next().unwrap_or(key)
 }

@@ -621,8 +621,25 @@ fn members_of_a_sample_that_do_not_stand_together_are_refused() {
             ("0.cls", "3"),
             ("1.jpg", "1"),
             ("2.jpg", "1"),
-            ("1.json", "{}"),
+            ("1.cls", "4"),
         ],
+        // The few examples of the report are others.
+        &[
+            ("LICENSE.txt", "x"),
+            ("README.md", "x"),
+            ("VERSION.txt", "x"),
+            ("img0.jpg", "1"),
+            ("img1.jpg", "1"),
+            ("img0.cls", "3"),
+            ("img1.cls", "4"),
+        ],
+        &[
+            ("0.jpg", "1"),
+            ("1.jpg", "1"),
+            ("0.label.cls", "3"),
+            ("1.label.cls", "4"),
+        ],
+        &[("/x/0.jpg", "1"), ("/x/1.jpg", "1"), ("/x/0.cls", "3")],
     ] {
         let e = one(members, ShardLabels::Auto).unwrap_err();
         let said = e.to_string();
@@ -636,12 +653,43 @@ fn members_of_a_sample_that_do_not_stand_together_are_refused() {
     let folders = [("images/0.jpg", "1"), ("labels/0.cls", "3")];
     let said = one(&folders, ShardLabels::Auto).unwrap_err().to_string();
     assert!(
-        said.contains("'images/0' has a picture and 'labels/0' has none"),
+        said.contains("'images/0' has a picture without a label, and 'labels/0' has a label"),
         "{said}"
     );
-    // A sample that has its label, and another file of this name elsewhere.
-    let both = [("a/0.jpg", "1"), ("a/0.cls", "3"), ("b/0.txt", "x")];
-    assert_eq!(one(&both, ShardLabels::Auto).unwrap().0.len(), 1);
+    // A field is lost that is the label by its option alone.
+    let captions = [("0.jpg", "1"), ("1.jpg", "1"), ("0.txt", "3")];
+    let field = ShardLabels::Field("txt".to_owned());
+    let said = one(&captions, field).unwrap_err().to_string();
+    assert!(said.contains("do not stand together"), "{said}");
+}
+
+#[test]
+fn members_elsewhere_that_are_no_label_are_no_fault() {
+    let named = |names: &[&'static str]| -> Vec<(&'static str, &'static str)> {
+        names.iter().map(|name| (*name, "1")).collect()
+    };
+    for (names, samples, labels) in [
+        (
+            &["0.jpg", "0.cls", "1.jpg", "1.cls", "0.txt", "1.txt"][..],
+            2,
+            true,
+        ),
+        (&["JPEGImages/0.jpg", "Annotations/0.xml"], 1, false),
+        (&["0.jpg", "1.jpg", "0.txt", "1.txt"], 2, false),
+        (&["a/0.jpg", "b/0.jpg", "c/0.txt"], 2, false),
+        (&["a/0.jpg", "a/0.cls", "b/0.txt"], 1, true),
+        (&["a/0.jpg", "a/0.cls", "b/0.cls"], 1, true),
+        // Nobody knows whose it is.
+        (&["a/0.jpg", "b/0.jpg", "c/0.cls"], 2, false),
+    ] {
+        let (index, _) = one(&named(names), ShardLabels::Auto).unwrap();
+        assert_eq!(index.len(), samples, "{names:?}");
+        let want = match labels {
+            true => Label::Class(1),
+            false => Label::None,
+        };
+        assert_eq!(index.label(0), want, "{names:?}");
+    }
 }
 
 #[test]
@@ -681,7 +729,7 @@ fn a_label_that_is_nowhere_is_answered_by_what_there_is() {
         ),
         (
             ShardLabels::Field("cls".to_owned()),
-            "no sample has a label in a field 'cls' (its fields: json, txt)",
+            "no sample has a label in a field 'cls' (there are json (1 sample), txt (1))",
         ),
     ] {
         let said = one(&members, labels).unwrap_err().to_string();

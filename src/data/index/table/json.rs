@@ -5,6 +5,7 @@
 //! Which keys are meant follows from the first record.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::Value as Json;
@@ -94,7 +95,13 @@ impl Rows for JsonRows<'_> {
 impl Chosen {
     fn by_first(line: &[u8], options: &TableOptions) -> Result<Self, String> {
         let mut names = Vec::new();
-        members(line, |key, _| names.push(key.into_owned()))?;
+        let mut known = HashSet::new();
+        // A key may stand there twice; that its values are alike is seen later.
+        members(line, |key, _| {
+            if known.insert(key.clone()) {
+                names.push(key.into_owned());
+            }
+        })?;
         let path = columns::path(&names, options.path_column.as_deref())?
             .ok_or_else(|| columns::no_path(&names))?;
         let labels = columns::labels(&names, &options.labels, &path)?;

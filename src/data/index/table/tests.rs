@@ -340,6 +340,12 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.csv",
             b"\xff\xfep\0a\0t\0h\0\n\0",
             auto,
+            ": is UTF-16LE text: save it as UTF-8",
+        ),
+        (
+            "a.csv",
+            b"p\xe4th,label\na.jpg,1\n",
+            auto,
             ":1: the header line is not UTF-8: save",
         ),
         (
@@ -521,6 +527,12 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
                 ..TableOptions::default()
             },
             ":1: not a JSON object: 'path' stands in it twice",
+        ),
+        (
+            "a.jsonl",
+            b"{\"path\": \"a\", \"label\": 1, \"label\": 2}\n",
+            auto,
+            ":1: not a JSON object: 'label' stands in it twice",
         ),
         (
             "a.jsonl",
@@ -815,4 +827,11 @@ proptest! {
         let sorted: Vec<_> = index.classes().iter().collect();
         prop_assert!(sorted.is_sorted());
     }
+}
+
+#[test]
+fn a_key_that_stands_twice_with_one_value_is_one_column() {
+    let text = "{\"path\":\"a\",\"label\":1,\"label\":1}\n";
+    let got = read("a.jsonl", text, &TableOptions::default());
+    assert_eq!(got, [("a".to_owned(), "1".to_owned())]);
 }

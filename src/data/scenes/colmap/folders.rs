@@ -25,7 +25,8 @@ const FOLDERS: [&str; 6] = [
 const PARENTS: [&str; 2] = ["sparse", "colmap/sparse"];
 
 /// Where the images may lie, from the scene's folder on.
-const IMAGES: [&str; 7] = ["images", "input", "rgb", "image", "imgs", "color", "frames"];
+pub(in crate::data::scenes) const IMAGES: [&str; 7] =
+    ["images", "input", "rgb", "image", "imgs", "color", "frames"];
 
 /// How many images are looked for, to know their folder.
 const LOOKED_FOR: usize = 16;

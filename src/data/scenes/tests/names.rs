@@ -72,12 +72,12 @@ fn a_name_of_another_system_finds_its_file() {
             "0.png",
             "found by their last parts: 1",
         ),
-        // instant-ngp writes names from the folder that it was started in.
+        // The folder of images has another name there.
         (
-            &["data/nerf/fox/images/0.png"],
-            &["images/0.png"],
-            "images/0.png",
-            "found by their last parts: 1",
+            &["/home/me/frames/0.png", "/home/me/frames/sub/0.png"],
+            &["images/0.png", "images/sub/0.png"],
+            "images/0.png images/sub/0.png",
+            "found by their last parts: 2",
         ),
         (
             &["images/0.jpg", "images/1.PNG"],
@@ -137,6 +137,60 @@ fn a_name_that_could_be_two_files_is_refused() {
     // Only the file's name is no match for a relative name.
     let (_folder, said) = scene_of(&["cam0/0.png"], &["0.png"]);
     assert!(said.contains("1 of 1 images are missing"), "{said}");
+}
+
+/// instant-ngp writes names from the folder that it was started in.
+#[test]
+fn a_relative_name_may_begin_before_the_scene() {
+    let folder = Folder::new();
+    folder.picture("fox/images/0.png", 8, 6);
+    let top = json!({"fl_x": 7, "frames": [frame("data/nerf/fox/images/0.png", 0.0)]});
+    folder.json("fox/transforms.json", &top);
+    let scene = Scene::open(folder.join("fox"), &as_is()).unwrap();
+    assert_eq!(scene.frames[0].image, folder.join("fox/images/0.png"));
+    let notes = scene.notes.join("\n");
+    assert!(notes.contains("found by their last parts: 1"), "{notes}");
+}
+
+#[test]
+fn images_of_another_folder_are_never_taken() {
+    for name in [
+        "test/images/0.png",
+        "old/images/0.png",
+        "test\\images\\0.png",
+    ] {
+        let (_folder, said) = scene_of(&[name], &["images/0.png"]);
+        assert!(said.contains("1 of 1 images are missing"), "{name}: {said}");
+    }
+    // Two folders have such an image.
+    let files = ["images/0.png", "rgb/0.png"];
+    let (_folder, said) = scene_of(&["/home/me/frames_of_mine/0.png"], &files);
+    assert!(said.contains("1 of 1 images are missing"), "{said}");
+}
+
+#[test]
+fn an_image_is_never_its_own_mask_or_depth() {
+    let files = ["cam1/0.png", "cam1/1.png", "masks/cam1/0.png"];
+    for (mask, depth, due) in [
+        ("masks/cam1/1.png", "masks/cam1/0.png", (1, 0)),
+        ("/old/scene/masks/cam1/1.png", "masks/cam1/0.png", (1, 0)),
+        ("/old/scene/segments/cam1/1.png", "masks/cam1/0.png", (1, 0)),
+        ("/old/scene/masks/cam1/0.png", "depths/cam1/1.png", (0, 1)),
+        ("masks/cam1/0.png", "/old/scene/depths/cam1/1.png", (0, 1)),
+        ("masks/cam1/0.png", "/old/cam1/1.png", (0, 1)),
+    ] {
+        let folder = Folder::new();
+        for file in files {
+            folder.picture(file, 8, 6);
+        }
+        let mut frames = [frame("cam1/0.png", 0.0), frame("cam1/1.png", 1.0)];
+        frames[1]["mask_path"] = json!(mask);
+        frames[1]["depth_file_path"] = json!(depth);
+        folder.json("transforms.json", &json!({"fl_x": 7, "frames": frames}));
+        let scene = folder.open(&as_is()).unwrap();
+        let missing = (scene.missing.masks, scene.missing.depths);
+        assert_eq!(missing, due, "{mask} {depth}");
+    }
 }
 
 #[test]
