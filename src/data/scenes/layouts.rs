@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn folders_of_classes_are_no_scene() {
-        let cases: [(&[(&str, &str)], &str); 6] = [
+        let cases: [(&[(&str, &str)], &str); 7] = [
             (
                 &[
                     ("cat/0.png", ""),
