@@ -487,7 +487,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.jsonl",
             b"{\"image\": {\"path\": \"a\"}}\n",
             auto,
-            ":1: 'image' is not text: name the place of the path with `path_column`, such as /image/path",
+            ":1: 'image' is an object: name a place in it, one of '/image/path'",
         ),
         (
             "a.jsonl",
