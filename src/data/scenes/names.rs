@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::data::scenes::colmap;
 use crate::data::scenes::found::{Found, FoundFrame};
 use crate::data::scenes::images::EXTENSIONS;
 use crate::data::scenes::points::PointsFile;
 use crate::error::{Error, Result};
+
+/// Where the images of a scene may lie, from its folder on.
+pub(super) const IMAGE_FOLDERS: [&str; 7] =
+    ["images", "input", "rgb", "image", "imgs", "color", "frames"];
 
 /// Folders that say what is in them. A mask or a depth keeps its own.
 const KINDS: [&str; 4] = ["mask", "masks", "depth", "depths"];
@@ -203,7 +206,7 @@ impl Names {
     ) -> Result<Option<(PathBuf, bool)>, String> {
         for start in 0..parts.len() {
             let mut found: Option<(PathBuf, bool)> = None;
-            for folder in colmap::IMAGES {
+            for folder in IMAGE_FOLDERS {
                 let mut tail = vec![folder];
                 tail.extend(&parts[start..]);
                 let Some(other) = self.walk(base, &tail, &EXTENSIONS)? else {

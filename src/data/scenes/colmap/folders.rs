@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::data::index::lossy;
 use crate::data::scenes::colmap::image::ModelImage;
 use crate::data::scenes::colmap::{binary, text};
+use crate::data::scenes::names::IMAGE_FOLDERS;
 
 /// Where a model lies, from the scene's folder on; in the order in which they are
 /// looked for.
@@ -23,10 +24,6 @@ const FOLDERS: [&str; 6] = [
 
 /// Folders whose folders are models.
 const PARENTS: [&str; 2] = ["sparse", "colmap/sparse"];
-
-/// Where the images may lie, from the scene's folder on.
-pub(in crate::data::scenes) const IMAGES: [&str; 7] =
-    ["images", "input", "rgb", "image", "imgs", "color", "frames"];
 
 /// How many images are looked for, to know their folder.
 const LOOKED_FOR: usize = 16;
@@ -155,7 +152,7 @@ pub(super) fn images_folder(root: &Path, images: &[ModelImage]) -> Option<PathBu
         let mut names = images.iter().take(LOOKED_FOR);
         names.any(|image| !image.name.is_empty() && folder.join(&image.name).exists())
     };
-    let folders: Vec<PathBuf> = IMAGES.iter().map(|name| root.join(name)).collect();
+    let folders: Vec<PathBuf> = IMAGE_FOLDERS.iter().map(|name| root.join(name)).collect();
     let with_images = folders.iter().find(|folder| has_images(folder));
     let there = || folders.iter().find(|folder| folder.is_dir());
     if let Some(folder) = with_images.or_else(there) {

@@ -30,7 +30,7 @@ use crate::data::scenes::scene::{Placement, Pose, Split, rotation};
 use crate::error::{Error, Result};
 
 pub use folders::ModelFolder;
-pub(super) use folders::{IMAGES, model_folder};
+pub(super) use folders::model_folder;
 use image::ModelImage;
 use models::ModelCamera;
 
