@@ -14,6 +14,7 @@
 //!   `transforms`: its dialects; `colmap`: models; `llff`: `poses_bounds.npy`;
 //! - `found`: what the files say, before images are looked for; `declared`: a camera
 //!   before its image's size is known; `images`: files of images, masks and depths;
+//!   `image_folders`: folders that images may lie in;
 //!   `unread`: files that are missing; `names`: files whose names another system wrote;
 //! - `place`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
 //!   signs; `split`: frames for training and evaluation;
@@ -27,6 +28,7 @@ mod declared;
 mod drawing;
 mod eigen;
 mod found;
+mod image_folders;
 mod images;
 mod json_values;
 mod keys;

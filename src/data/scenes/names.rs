@@ -11,13 +11,10 @@ use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::data::scenes::found::{Found, FoundFrame};
+use crate::data::scenes::image_folders::IMAGE_FOLDERS;
 use crate::data::scenes::images::EXTENSIONS;
 use crate::data::scenes::points::PointsFile;
 use crate::error::{Error, Result};
-
-/// Where the images of a scene may lie, from its folder on.
-pub(super) const IMAGE_FOLDERS: [&str; 7] =
-    ["images", "input", "rgb", "image", "imgs", "color", "frames"];
 
 /// Folders that say what is in them. A mask or a depth keeps its own.
 const KINDS: [&str; 4] = ["mask", "masks", "depth", "depths"];

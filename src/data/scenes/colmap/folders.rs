@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::data::index::lossy;
 use crate::data::scenes::colmap::image::ModelImage;
 use crate::data::scenes::colmap::{binary, text};
-use crate::data::scenes::names::IMAGE_FOLDERS;
+use crate::data::scenes::image_folders::IMAGE_FOLDERS;
 
 /// Where a model lies, from the scene's folder on; in the order in which they are
 /// looked for.
