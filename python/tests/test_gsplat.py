@@ -292,7 +292,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(featherload.ConfigError, match="patch_size 0"):
         Dataset(parser, patch_size=0)
     parser.close()
-    with pytest.raises(featherload.DatasetError, match="no COLMAP model"):
+    with pytest.raises(featherload.DatasetError, match="no such file or folder"):
         Parser(tmp_path / "images")
     with pytest.raises(featherload.DatasetError, match="camera 4 has images of other sizes"):
         Parser(write_colmap(tmp_path / "sizes", sizes=True), num_workers=1)

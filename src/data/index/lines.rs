@@ -1,5 +1,5 @@
-//! Lines of a text file: without their ends (`\n`, `\r\n` or `\r`, as Python's) and a byte
-//! order mark, numbered from 1, of limited length.
+//! Lines of a text file: without their ends (`\n` or `\r\n`; `\r` where no line has another end)
+//! and a byte order mark, numbered from 1, of limited length.
 //!
 //! Used in the consumer. Knows nothing of what the lines mean, and does not
 //! require UTF-8.
@@ -22,6 +22,9 @@ pub(crate) struct Lines<'a> {
     reader: BufReader<File>,
     line: Vec<u8>,
     number: u64,
+    /// Whether `\r` alone ends a line: in a file that begins without any `\n`. Elsewhere it may
+    /// stand in a path.
+    ends_at_returns: bool,
 }
 
 impl<'a> Lines<'a> {
@@ -31,6 +34,7 @@ impl<'a> Lines<'a> {
             reader: BufReader::with_capacity(1 << 16, open(path)?),
             line: Vec::new(),
             number: 0,
+            ends_at_returns: false,
         })
     }
 
@@ -62,11 +66,15 @@ impl<'a> Lines<'a> {
     /// The next line with its end, as far as it may be long; false at the end of the file.
     fn read_line(&mut self) -> Result<bool> {
         self.line.clear();
-        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
         loop {
             let read = self.reader.fill_buf();
             let found = read.map_err(|e| Error::io_at("read", self.path, e))?;
-            let after_return = self.line.ends_with(b"\r");
+            if self.number == 0 && self.line.is_empty() {
+                self.ends_at_returns = !found.contains(&b'\n');
+            }
+            let by_return = self.ends_at_returns;
+            let is_end = |byte: &u8| *byte == b'\n' || (by_return && *byte == b'\r');
+            let after_return = by_return && self.line.ends_with(b"\r");
             let room = (MAX_LINE + 1).saturating_sub(self.line.len());
             let (bytes, ends) = match found.first() {
                 None => (0, true),
@@ -137,11 +145,9 @@ mod tests {
     fn ends_and_mark_are_taken_off() {
         let all = lines(b"\xef\xbb\xbfa\r\n\nb \xff\n\xef\xbb\xbfc").unwrap();
         assert_eq!(all, [&b"a"[..], b"", b"b \xff", b"\xef\xbb\xbfc"]);
-        assert_eq!(
-            lines(b"a\r\rb\r\nc\r").unwrap(),
-            [&b"a"[..], b"", b"b", b"c"]
-        );
-        assert_eq!(lines(b"a\n\rb").unwrap(), [&b"a"[..], b"", b"b"]);
+        assert_eq!(lines(b"a\r\rb\rc\r").unwrap(), [&b"a"[..], b"", b"b", b"c"]);
+        // Within a line of other ends it is a part of a name.
+        assert_eq!(lines(b"a\rb 1\nc\r\n").unwrap(), [&b"a\rb 1"[..], b"c"]);
         assert!(lines(b"").unwrap().is_empty());
     }
 
