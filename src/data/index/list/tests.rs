@@ -249,7 +249,7 @@ fn what_is_no_text_is_escaped_and_shortened() {
 
 #[test]
 fn every_line_but_blank_ones_is_a_sample() {
-    let text = b"\xef\xbb\xbf#z.jpg 1\r\n\r\n  \n a\xff.jpg 0\n#z.jpg 2\r#.jpg 7";
+    let text = b"\xef\xbb\xbf#z.jpg 1\r\n\r\n  \n a\xff.jpg 0\n#z.jpg 2\n#.jpg 7";
     let index = list(text, &ListOptions::default()).unwrap();
     assert_eq!(index.len(), 4);
     assert_eq!(index.relative_path(0), Path::new("#z.jpg"));
@@ -259,6 +259,8 @@ fn every_line_but_blank_ones_is_a_sample() {
     assert_eq!(index.label(3), Label::Class(7));
     assert_eq!(index.label_width(), 1);
     assert!(index.classes().is_empty());
+    let index = list(b"a.jpg 1\r#.jpg 7\r", &ListOptions::default()).unwrap();
+    assert_eq!((index.len(), index.label(1)), (2, Label::Class(7)));
 }
 
 #[test]
