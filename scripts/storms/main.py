@@ -22,6 +22,8 @@ from pathlib import Path
 
 import kills
 import overwrite
+import stores
+import strangers
 import surroundings
 from runs import OF_REPORTS
 from sets import World
@@ -29,7 +31,7 @@ from sets import World
 # A kind is a function of its name.
 KINDS = {
     name.removeprefix("storm_"): function
-    for module in (overwrite, kills, surroundings)
+    for module in (overwrite, kills, stores, surroundings, strangers)
     for name, function in vars(module).items()
     if name.startswith("storm_")
 }

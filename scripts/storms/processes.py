@@ -1,6 +1,7 @@
 """The processes of a run, as /proc shows them, and signals that hit no other process."""
 
 import os
+import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,11 @@ class Process:
 
     def role(self, binary):
         """What it is in a run of this executable."""
-        roles = {"featherload-co": "coordinator", "featherload-wk": "worker"}
+        roles = {
+            "featherload-co": "coordinator",
+            "featherload-wk": "worker",
+            "featherload-fe": "fetcher",
+        }
         # The kernel keeps 15 bytes of a name.
         roles[binary.name[:15]] = "consumer"
         return roles.get(self.name, "other")
@@ -94,6 +99,16 @@ def send(process, number):
         return False
     finally:
         os.close(handle)
+
+
+def peak(process):
+    """The most bytes that a process has had in memory at one time."""
+    try:
+        text = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", text)
+    return int(found[1]) << 10 if found else 0
 
 
 def waits_in(pid):
