@@ -12,7 +12,7 @@
 //! ```
 //!
 //! - `builder`: what is asked for; `options`: by what a cache is built; `asked`: both,
-//!   for the build;
+//!   for the build; `overlap`: no cache is written into its source;
 //! - `build`: what is gone on with, refused and finished; `apart`: the same of shards that
 //!   stand alone; `writing`: from payloads
 //!   to complete shards; `so_far`: which are; `report`: what is told of it;
@@ -46,6 +46,7 @@ mod lock;
 mod members;
 mod need;
 mod options;
+mod overlap;
 mod report;
 mod rounds;
 mod shard_file;
