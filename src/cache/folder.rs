@@ -41,6 +41,48 @@ pub(super) struct Folder {
     /// The store that its shards go to, where it is a stage.
     upload: Option<RefCell<Upload>>,
     _lock: Lock,
+    /// Dropped after the lock, whose file lies in the folder.
+    _made: MadeFolders,
+}
+
+/// How often a folder is made and locked that another process removes at its end.
+const TRIES: usize = 100;
+
+/// Folders that were made here: those that are empty at the end go again, so a build that is
+/// refused leaves nothing.
+#[derive(Debug)]
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    /// Makes a folder and those above it.
+    fn make(&mut self, path: &Path) -> Result<()> {
+        let missing = path.ancestors().take_while(|folder| {
+            !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err()
+        });
+        self.0.extend(missing.map(Path::to_owned));
+        // The deepest first.
+        self.0
+            .sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+        self.0.dedup();
+        fs::create_dir_all(path).map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
+                path,
+                "is not a folder, and a cache is one: name another place",
+            ),
+            _ => Error::io_at("create folder", path, e),
+        })
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            match fs::remove_dir(folder) {
+                Err(e) if e.kind() != ErrorKind::NotFound => break,
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Folder {
@@ -50,18 +92,17 @@ impl Folder {
     /// # Errors
     /// When another process builds there, or the system refuses.
     pub(super) fn claim(path: &Path) -> Result<Self> {
-        make(path)?;
-        let folder = Self {
-            _lock: Lock::hold(path)?,
-            path: path.to_owned(),
-            upload: None,
-        };
-        for name in folder.names()? {
-            if is_temporary(&name) {
-                folder.remove(&folder.path.join(&name))?;
-            }
-        }
+        let folder = Self::make(path, Lock::hold)?;
+        folder.remove_temporaries()?;
         Ok(folder)
+    }
+
+    /// Removes what killed builders were writing.
+    fn remove_temporaries(&self) -> Result<()> {
+        for name in self.names()?.iter().filter(|name| is_temporary(name)) {
+            self.remove(&self.path.join(name))?;
+        }
+        Ok(())
     }
 
     /// Makes the folder, if there is none, and holds it beside others that make shards of
@@ -70,11 +111,45 @@ impl Folder {
     /// # Errors
     /// When another process builds all of it, or the system refuses.
     pub(super) fn share(path: &Path) -> Result<Self> {
-        make(path)?;
-        Ok(Self {
-            _lock: Lock::share(path)?,
+        Self::make(path, Lock::share)
+    }
+
+    /// As [`Folder::claim`], of one that is there and that nobody holds at this moment; none of
+    /// another.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn claim_free(path: &Path) -> Result<Option<Self>> {
+        let Ok(lock) = Lock::hold_free(path) else {
+            return Ok(None);
+        };
+        let folder = Self {
+            _lock: lock,
             path: path.to_owned(),
             upload: None,
+            _made: MadeFolders(Vec::new()),
+        };
+        folder.remove_temporaries()?;
+        Ok(Some(folder))
+    }
+
+    fn make(path: &Path, lock: impl Fn(&Path) -> Result<Lock>) -> Result<Self> {
+        let mut made = MadeFolders(Vec::new());
+        let mut tries = 0;
+        let lock = loop {
+            tries += 1;
+            match made.make(path).and_then(|()| lock(path)) {
+                // Another process that had made it, and was refused, has just removed it.
+                Err(Error::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && tries < TRIES => {}
+                locked => break locked?,
+            }
+        };
+        Ok(Self {
+            _lock: lock,
+            path: path.to_owned(),
+            upload: None,
+            _made: made,
         })
     }
 
@@ -385,16 +460,6 @@ impl Folder {
             _ => Ok(()),
         }
     }
-}
-
-fn make(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).map_err(|e| match e.kind() {
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
-            path,
-            "is not a folder, and a cache is one: name another place",
-        ),
-        _ => Error::io_at("create folder", path, e),
-    })
 }
 
 /// Nothing is at `path`: the shard is missing.
