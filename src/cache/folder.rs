@@ -18,6 +18,7 @@ use crate::cache::book::idx_text;
 use crate::cache::layout::{INDEX, ShardFile, shard_file, shard_name};
 use crate::cache::lock::Lock;
 use crate::cache::need::Need;
+use crate::cache::new_folders::NewFolders;
 use crate::cache::upload::{MOST_WAITING, Upload};
 use crate::data::index::Index;
 use crate::data::shard::manifest::CACHE_MANIFEST;
@@ -42,48 +43,11 @@ pub(super) struct Folder {
     upload: Option<RefCell<Upload>>,
     _lock: Lock,
     /// Dropped after the lock, whose file lies in the folder.
-    _made: MadeFolders,
+    _new: NewFolders,
 }
 
 /// How often a folder is made and locked that another process removes at its end.
 const TRIES: usize = 100;
-
-/// Folders that were made here: those that are empty at the end go again, so a build that is
-/// refused leaves nothing.
-#[derive(Debug)]
-struct MadeFolders(Vec<PathBuf>);
-
-impl MadeFolders {
-    /// Makes a folder and those above it.
-    fn make(&mut self, path: &Path) -> Result<()> {
-        let missing = path.ancestors().take_while(|folder| {
-            !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err()
-        });
-        self.0.extend(missing.map(Path::to_owned));
-        // The deepest first.
-        self.0
-            .sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
-        self.0.dedup();
-        fs::create_dir_all(path).map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
-                path,
-                "is not a folder, and a cache is one: name another place",
-            ),
-            _ => Error::io_at("create folder", path, e),
-        })
-    }
-}
-
-impl Drop for MadeFolders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            match fs::remove_dir(folder) {
-                Err(e) if e.kind() != ErrorKind::NotFound => break,
-                _ => {}
-            }
-        }
-    }
-}
 
 impl Folder {
     /// Makes the folder, if there is none, and holds it. What a killed builder was
@@ -127,18 +91,18 @@ impl Folder {
             _lock: lock,
             path: path.to_owned(),
             upload: None,
-            _made: MadeFolders(Vec::new()),
+            _new: NewFolders::default(),
         };
         folder.remove_temporaries()?;
         Ok(Some(folder))
     }
 
     fn make(path: &Path, lock: impl Fn(&Path) -> Result<Lock>) -> Result<Self> {
-        let mut made = MadeFolders(Vec::new());
+        let mut new = NewFolders::default();
         let mut tries = 0;
         let lock = loop {
             tries += 1;
-            match made.make(path).and_then(|()| lock(path)) {
+            match new.make(path).and_then(|()| lock(path)) {
                 // Another process that had made it, and was refused, has just removed it.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && tries < TRIES => {}
@@ -149,7 +113,7 @@ impl Folder {
             _lock: lock,
             path: path.to_owned(),
             upload: None,
-            _made: made,
+            _new: new,
         })
     }
 

@@ -23,7 +23,8 @@
 //!   there, and what is on its way;
 //! - `from_store`: what gets the shards of a source that lies in one; `brought`: which of them a
 //!   build reads; `rounds`: it is made part by part, where they have no room here;
-//! - `folder`: what is there already; `lock`: whose it is; `changes`: what differs;
+//! - `folder`: what is there already; `new_folders`: what a refused build removes; `lock`: whose
+//!   it is; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
 //! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
@@ -45,6 +46,7 @@ pub(crate) mod layout;
 mod lock;
 mod members;
 mod need;
+mod new_folders;
 mod options;
 mod overlap;
 mod report;

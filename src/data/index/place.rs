@@ -260,4 +260,18 @@ mod tests {
         assert_eq!(of(&[1, 2, 4, 4]), Some(3));
         assert_eq!(of(&[5, 0, 5]), Some(4));
     }
+
+    #[test]
+    fn samples_end_within_their_shards() {
+        let parts = [
+            ("a.tar", vec![(512, 100), (1536, 7)]),
+            ("b.tar", vec![(512, 9)]),
+        ];
+        let index = Index::of_parts(Path::new("/data"), &parts);
+        assert_eq!(index.check_ends([1543, 521].into_iter()), Ok(()));
+        for lengths in [[1542, 521], [1543, 520]] {
+            let what = index.check_ends(lengths.into_iter()).unwrap_err();
+            assert!(what.contains("which has"), "{what}");
+        }
+    }
 }
