@@ -149,7 +149,8 @@ impl Builder {
     /// Builds the cache, or what is missing of it.
     ///
     /// # Errors
-    /// Options that cannot work, a source that cannot be read, a folder that holds
+    /// Options that cannot work, a source that cannot be read, a folder within the source or
+    /// beside its files, a folder that holds
     /// another cache or is being written by another process, a disk with too little
     /// room, a source of which no header can be read, and the first bad sample or
     /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
