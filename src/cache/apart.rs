@@ -382,7 +382,7 @@ impl Build<'_> {
         }
         let index = all.samples.seal()?;
         let path = folder.path().join(INDEX);
-        index.save(&path)?;
+        index.write(&path)?;
         wanted.complete = true;
         wanted.samples = state.report.samples;
         wanted.skipped = state.report.skipped;

@@ -96,7 +96,7 @@ impl Build<'_> {
         let none = CachedSamples::new(self.index);
         let index = std::mem::replace(&mut state.samples, none).seal()?;
         let path = folder.path().join(INDEX);
-        index.save(&path).map_err(|e| nothing.explain(e))?;
+        index.write(&path).map_err(|e| nothing.explain(e))?;
         wanted.complete = true;
         wanted.samples = state.report.samples;
         wanted.skipped = state.report.skipped;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use crate::cache::asked::Build;
 use crate::cache::from_store::FromStore;
 use crate::cache::into_store::{Target, default_stages};
+use crate::cache::overlap;
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
-use crate::data::index::{Index, ScanReport};
+use crate::data::index::ScanReport;
 use crate::error::{Error, Result};
 use crate::fetch::Address;
 use crate::fetch::client::Making;
@@ -148,7 +149,8 @@ impl Builder {
     /// Builds the cache, or what is missing of it.
     ///
     /// # Errors
-    /// Options that cannot work, a source that cannot be read, a folder that holds
+    /// Options that cannot work, a source that cannot be read, a folder within the source or
+    /// beside its files, a folder that holds
     /// another cache or is being written by another process, a disk with too little
     /// room, a source of which no header can be read, and the first bad sample or
     /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
@@ -172,17 +174,13 @@ impl Builder {
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
         let target = self.target()?;
-        match &target {
-            None => self.check_apart(&self.folder)?,
-            Some(target) => {
-                self.check_apart(&target.stages)?;
-                if let Source::Store(source, _) = &self.source {
-                    check_other_address(source, Path::new(target.address.as_str()))?;
-                } else if let Some(folder) = target.address.as_str().strip_prefix("file://") {
-                    self.check_apart(Path::new(folder))?;
-                }
-            }
+        // What is written: the cache, and the stage of one that goes to an address.
+        let mut written = vec![self.folder.clone()];
+        written.extend(target.iter().map(|target| target.stages.clone()));
+        for place in &written {
+            overlap::check_source(&self.source, place)?;
         }
+        let is_folder = matches!(self.source, Source::Folder(..));
         let crew = Crew {
             // One slot of at least two is held at a time.
             hold_timeout: self.crew.row_limit,
@@ -199,7 +197,9 @@ impl Builder {
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
         }
-        check_no_shard_of(&index, &self.folder)?;
+        for place in &written {
+            overlap::check_files(&index, place, is_folder)?;
+        }
         let build = Build {
             index: &index,
             options: &self.options,
@@ -238,58 +238,6 @@ impl Builder {
             helper: self.crew.helper.clone(),
         }))
     }
-
-    /// # Errors
-    /// When the cache would lie in the folder that it is made of: its own files
-    /// would change the source.
-    fn check_apart(&self, folder: &Path) -> Result<()> {
-        let source = match &self.source {
-            Source::Folder(source, _) => source,
-            Source::Store(source, _) => return check_other_address(source, folder),
-            _ => return Ok(()),
-        };
-        // The cache's folder may not be there yet: the nearest that is decides.
-        let nearest = folder.ancestors().find(|p| {
-            let named = !p.as_os_str().is_empty();
-            named && p.exists()
-        });
-        let nearest = nearest.unwrap_or_else(|| Path::new("."));
-        match (nearest.canonicalize(), source.canonicalize()) {
-            (Ok(at), Ok(source)) if at.starts_with(&source) => Err(Error::config(format!(
-                "{} lies inside the source {}, which it would change: name a folder elsewhere",
-                folder.display(),
-                source.display()
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// # Errors
-/// When `folder`, which may be an address, is where shards of the source lie.
-fn check_other_address(source: &Address, folder: &Path) -> Result<()> {
-    // By whatever links a folder is reached.
-    let place = |text: &str| match text.strip_prefix("file://") {
-        Some(path) => Path::new(path)
-            .canonicalize()
-            .unwrap_or_else(|_| path.into()),
-        None => PathBuf::from(text),
-    };
-    let there = match Address::is_one(folder) {
-        true => place(Address::parse(folder)?.as_str()),
-        false => match folder.canonicalize() {
-            Ok(folder) => folder,
-            // One that is not there has no shards.
-            Err(_) => return Ok(()),
-        },
-    };
-    match source.folders()?.iter().any(|own| place(own) == there) {
-        true => Err(Error::config(format!(
-            "{} is where shards of the source lie: name another place",
-            folder.display()
-        ))),
-        false => Ok(()),
-    }
 }
 
 #[cfg(feature = "internals")]
@@ -314,25 +262,4 @@ fn check_whole(scan: Option<&ScanReport>) -> Result<()> {
         &damaged.path,
         format!("{what}: to build from what is left, use `on_error: skip`"),
     ))
-}
-
-/// # Errors
-/// When a shard of the source lies in the folder, where one of the cache would
-/// take its place.
-fn check_no_shard_of(index: &Index, folder: &Path) -> Result<()> {
-    let Ok(folder) = folder.canonicalize() else {
-        return Ok(());
-    };
-    for number in 0..index.shards() {
-        let shard = index.shard_path(number);
-        let at = shard.parent().and_then(|p| p.canonicalize().ok());
-        if at.is_some_and(|at| at == folder) {
-            return Err(Error::config(format!(
-                "{} is a shard of the source, and the cache would be written beside it: name \
-                 another folder",
-                shard.display()
-            )));
-        }
-    }
-    Ok(())
 }

@@ -18,6 +18,7 @@ use crate::cache::book::idx_text;
 use crate::cache::layout::{INDEX, ShardFile, shard_file, shard_name};
 use crate::cache::lock::Lock;
 use crate::cache::need::Need;
+use crate::cache::new_folders::NewFolders;
 use crate::cache::upload::{MOST_WAITING, Upload};
 use crate::data::index::Index;
 use crate::data::shard::manifest::CACHE_MANIFEST;
@@ -41,7 +42,12 @@ pub(super) struct Folder {
     /// The store that its shards go to, where it is a stage.
     upload: Option<RefCell<Upload>>,
     _lock: Lock,
+    /// Dropped after the lock, whose file lies in the folder.
+    _new: NewFolders,
 }
+
+/// How often a folder is made and locked that another process removes at its end.
+const TRIES: usize = 100;
 
 impl Folder {
     /// Makes the folder, if there is none, and holds it. What a killed builder was
@@ -50,18 +56,17 @@ impl Folder {
     /// # Errors
     /// When another process builds there, or the system refuses.
     pub(super) fn claim(path: &Path) -> Result<Self> {
-        make(path)?;
-        let folder = Self {
-            _lock: Lock::hold(path)?,
-            path: path.to_owned(),
-            upload: None,
-        };
-        for name in folder.names()? {
-            if is_temporary(&name) {
-                folder.remove(&folder.path.join(&name))?;
-            }
-        }
+        let folder = Self::make(path, Lock::hold)?;
+        folder.remove_temporaries()?;
         Ok(folder)
+    }
+
+    /// Removes what killed builders were writing.
+    fn remove_temporaries(&self) -> Result<()> {
+        for name in self.names()?.iter().filter(|name| is_temporary(name)) {
+            self.remove(&self.path.join(name))?;
+        }
+        Ok(())
     }
 
     /// Makes the folder, if there is none, and holds it beside others that make shards of
@@ -70,11 +75,45 @@ impl Folder {
     /// # Errors
     /// When another process builds all of it, or the system refuses.
     pub(super) fn share(path: &Path) -> Result<Self> {
-        make(path)?;
-        Ok(Self {
-            _lock: Lock::share(path)?,
+        Self::make(path, Lock::share)
+    }
+
+    /// As [`Folder::claim`], of one that is there and that nobody holds at this moment; none of
+    /// another.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn claim_free(path: &Path) -> Result<Option<Self>> {
+        let Ok(lock) = Lock::hold_free(path) else {
+            return Ok(None);
+        };
+        let folder = Self {
+            _lock: lock,
             path: path.to_owned(),
             upload: None,
+            _new: NewFolders::default(),
+        };
+        folder.remove_temporaries()?;
+        Ok(Some(folder))
+    }
+
+    fn make(path: &Path, lock: impl Fn(&Path) -> Result<Lock>) -> Result<Self> {
+        let mut new = NewFolders::default();
+        let mut tries = 0;
+        let lock = loop {
+            tries += 1;
+            match new.make(path).and_then(|()| lock(path)) {
+                // Another process that had made it, and was refused, has just removed it.
+                Err(Error::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && tries < TRIES => {}
+                locked => break locked?,
+            }
+        };
+        Ok(Self {
+            _lock: lock,
+            path: path.to_owned(),
+            upload: None,
+            _new: new,
         })
     }
 
@@ -385,16 +424,6 @@ impl Folder {
             _ => Ok(()),
         }
     }
-}
-
-fn make(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).map_err(|e| match e.kind() {
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => Error::dataset(
-            path,
-            "is not a folder, and a cache is one: name another place",
-        ),
-        _ => Error::io_at("create folder", path, e),
-    })
 }
 
 /// Nothing is at `path`: the shard is missing.

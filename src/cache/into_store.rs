@@ -23,9 +23,6 @@ use crate::error::{Error, Result};
 use crate::fetch::Address;
 use crate::pool::crew::Ready;
 
-/// How often a stage is made that another process removes at its end.
-const TRIES: usize = 100;
-
 /// Where a cache is built to, and by way of what.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
@@ -64,12 +61,45 @@ enum There {
 impl Target {
     /// The stage of a part of the cache: shares have one each.
     fn stage(&self, part: BuildPart) -> PathBuf {
-        let name = Hash128::of(self.address.as_str().as_bytes());
+        let name = self.name();
         self.stages.join(match part {
             BuildPart::Share { number, of } => format!("{name}-{number}-of-{of}"),
-            BuildPart::All | BuildPart::Finish => name.to_string(),
+            BuildPart::All | BuildPart::Finish => name,
         })
     }
+
+    /// How the stages of all its parts begin.
+    fn name(&self) -> String {
+        Hash128::of(self.address.as_str().as_bytes()).to_string()
+    }
+
+    /// Removes the stages that killed processes left, once the cache is whole in the store. Those
+    /// that a process holds stay: it removes them itself.
+    fn remove_stages(&self) {
+        let name = self.name();
+        let is_stage = |entry: &fs::DirEntry| {
+            let other = entry.file_name();
+            let part = other.to_str().and_then(|other| other.strip_prefix(&name));
+            part.is_some_and(is_part)
+        };
+        let entries = fs::read_dir(&self.stages).into_iter().flatten().flatten();
+        for path in entries.filter(is_stage).map(|entry| entry.path()) {
+            let free = Folder::claim_free(&path);
+            let removed = free.and_then(|folder| folder.as_ref().map_or(Ok(()), remove_held));
+            if let Err(e) = removed {
+                tracing::warn!("{e}. It is a rest of another build: remove it");
+            }
+        }
+    }
+}
+
+/// Whether this follows the name of a stage: nothing, or `-K-of-N`.
+fn is_part(text: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    let share = text
+        .strip_prefix('-')
+        .and_then(|rest| rest.split_once("-of-"));
+    text.is_empty() || share.is_some_and(|(k, n)| is_number(k) && is_number(n))
 }
 
 impl Build<'_> {
@@ -83,7 +113,12 @@ impl Build<'_> {
         let path = target.stage(self.part);
         let mut folder = claimed(&path, self.part)?;
         let wanted = self.manifest()?;
-        let opened = Upload::open(target.address, target.helper, &path, self.force);
+        let opened = Upload::open(
+            target.address.clone(),
+            target.helper.clone(),
+            &path,
+            self.force,
+        );
         let asked = opened.and_then(|mut upload| {
             let there = self.there_in_store(&mut upload, &wanted)?;
             Ok((upload, there))
@@ -98,6 +133,7 @@ impl Build<'_> {
         if let There::All(there) = &there {
             let report = self.all_there(there);
             remove(folder)?;
+            target.remove_stages();
             return Ok(report);
         }
         self.prepare(&folder, &there, &wanted)?;
@@ -121,6 +157,9 @@ impl Build<'_> {
         match result {
             Ok(report) if report.complete => {
                 remove(folder)?;
+                if !matches!(self.part, BuildPart::Share { .. }) {
+                    target.remove_stages();
+                }
                 Ok(report)
             }
             Ok(report) => Ok(report),
@@ -287,19 +326,12 @@ impl Build<'_> {
     }
 }
 
-/// Makes and holds a stage. Whoever made the same share at the same time may just remove it.
+/// Makes and holds a stage.
 fn claimed(path: &Path, part: BuildPart) -> Result<Folder> {
-    let claim = || match part {
+    match part {
         BuildPart::Share { .. } => Folder::share(path),
         BuildPart::All | BuildPart::Finish => Folder::claim(path),
-    };
-    for _ in 1..TRIES {
-        match claim() {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-            claimed => return claimed,
-        }
     }
-    claim()
 }
 
 /// Removes a stage whose cache is in the store. Others that make the same share stay in it, and
@@ -307,16 +339,22 @@ fn claimed(path: &Path, part: BuildPart) -> Result<Folder> {
 fn remove(folder: Folder) -> Result<()> {
     let path = folder.path().to_owned();
     drop(folder);
-    let Ok(folder) = Folder::claim(&path) else {
-        return Ok(());
-    };
+    match Folder::claim(&path) {
+        Ok(folder) => remove_held(&folder),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The same of one that is held alone.
+fn remove_held(folder: &Folder) -> Result<()> {
+    let path = folder.path();
     folder.remove_from(0)?;
     folder.remove_manifest()?;
     let lock = path.join(LOCK);
-    let removed = fs::remove_file(&lock).and_then(|()| fs::remove_dir(&path));
+    let removed = fs::remove_file(&lock).and_then(|()| fs::remove_dir(path));
     match removed {
         // Something else lies there, which stays.
         Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => removed.map_err(|e| Error::io_at("remove", &path, e)),
+        removed => removed.map_err(|e| Error::io_at("remove", path, e)),
     }
 }

@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use crate::data::shard::manifest::CACHE_INDEX as INDEX;
+pub(crate) use crate::data::shard::manifest::{CACHE_INDEX as INDEX, shard_name};
 use crate::sys::replace::own_name;
 
 /// Held by the one process that builds; empty.
@@ -44,11 +44,6 @@ impl ShardFile {
     pub(crate) fn path(self, folder: &Path, shard: u64) -> PathBuf {
         folder.join(self.name(shard))
     }
-}
-
-/// The n-th shard, without extension.
-pub(crate) fn shard_name(shard: u64) -> String {
-    format!("shard-{shard:06}")
 }
 
 /// Which file of which shard a name is; none for any other name.

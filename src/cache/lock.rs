@@ -46,7 +46,15 @@ impl Lock {
     /// # Errors
     /// When another process holds it, or the system refuses.
     pub(super) fn hold(folder: &Path) -> Result<Self> {
-        Self::take(folder, false)
+        Self::take(folder, false, PATIENCE)
+    }
+
+    /// The same of one that nobody holds at this moment.
+    ///
+    /// # Errors
+    /// As [`Lock::hold`], at once.
+    pub(super) fn hold_free(folder: &Path) -> Result<Self> {
+        Self::take(folder, false, Duration::ZERO)
     }
 
     /// Beside others that share it, and nobody who holds it.
@@ -54,12 +62,12 @@ impl Lock {
     /// # Errors
     /// When another process holds it alone, or the system refuses.
     pub(super) fn share(folder: &Path) -> Result<Self> {
-        Self::take(folder, true)
+        Self::take(folder, true, PATIENCE)
     }
 
-    fn take(folder: &Path, shared: bool) -> Result<Self> {
+    fn take(folder: &Path, shared: bool, patience: Duration) -> Result<Self> {
         let path = folder.join(LOCK);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience;
         let mut replaced = 0;
         while replaced < TRIES {
             // Not that of a link's target: two folders may have links to it.

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! - `builder`: what is asked for; `options`: by what a cache is built; `asked`: both,
-//!   for the build;
+//!   for the build; `overlap`: no cache is written into its source;
 //! - `build`: what is gone on with, refused and finished; `apart`: the same of shards that
 //!   stand alone; `writing`: from payloads
 //!   to complete shards; `so_far`: which are; `report`: what is told of it;
@@ -23,7 +23,8 @@
 //!   there, and what is on its way;
 //! - `from_store`: what gets the shards of a source that lies in one; `brought`: which of them a
 //!   build reads; `rounds`: it is made part by part, where they have no room here;
-//! - `folder`: what is there already; `lock`: whose it is; `changes`: what differs;
+//! - `folder`: what is there already; `new_folders`: what a refused build removes; `lock`: whose
+//!   it is; `changes`: what differs;
 //! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
 //!   to storage;
 //! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
@@ -45,7 +46,9 @@ pub(crate) mod layout;
 mod lock;
 mod members;
 mod need;
+mod new_folders;
 mod options;
+mod overlap;
 mod report;
 mod rounds;
 mod shard_file;

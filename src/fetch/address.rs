@@ -6,12 +6,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
 use crate::data::shard::expand;
 use crate::error::{Error, Result};
+use crate::sys::location::Location;
 
 /// How addresses begin that a store is known for.
 const SCHEMES: &[&str] = &[
@@ -33,11 +35,12 @@ impl Address {
             .as_ref()
             .to_str()
             .and_then(|text| text.split_once("://"));
-        text.is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
+        text.is_some_and(|(scheme, _)| known_scheme(scheme).is_some())
     }
 
     /// # Errors
-    /// A text that begins otherwise; one with a password, a query or a fragment in it.
+    /// A text that begins otherwise; one with a password, a query or a fragment in it; a
+    /// `file://` of which no absolute path follows.
     pub fn parse(text: impl AsRef<OsStr>) -> Result<Self> {
         let given = text.as_ref();
         let wrong = |shown: &str, what: &str| {
@@ -49,8 +52,9 @@ impl Address {
         let Some(text) = given.to_str() else {
             return Err(wrong(&given.to_string_lossy(), "is no UTF-8"));
         };
-        let Some((scheme, rest)) = text.split_once("://").filter(|(s, _)| SCHEMES.contains(s))
-        else {
+        let found = text.split_once("://");
+        let found = found.and_then(|(scheme, rest)| Some((known_scheme(scheme)?, rest)));
+        let Some((scheme, rest)) = found else {
             return Err(wrong(text, "is no address of an object store"));
         };
         if let Some(at) = rest.find(['?', '#']) {
@@ -76,7 +80,94 @@ impl Address {
         if trimmed.is_empty() {
             return Err(wrong(text, "names nothing"));
         }
+        if scheme == "file" {
+            return Self::of_file(text, trimmed);
+        }
         Ok(Self(format!("{scheme}://{trimmed}")))
+    }
+
+    /// `rest`: what stands behind `file://`.
+    fn of_file(text: &str, rest: &str) -> Result<Self> {
+        let wrong = |what: &str| {
+            let form = "write file:///FOLDER with the whole path, or the path alone";
+            Err(Error::dataset(text, format!("{what}: {form}")))
+        };
+        // This machine, by its name of RFC 8089.
+        let path = rest.strip_prefix("localhost").unwrap_or(rest);
+        if !path.starts_with('/') {
+            return wrong("names a host or a relative path, and files lie on this machine");
+        }
+        // Parsers of addresses drop or turn these.
+        if path.contains(|c: char| c == '\\' || c.is_control()) {
+            return wrong("has a backslash or a control character (%5C is a backslash)");
+        }
+        match local_path(path) {
+            Some(_) => Ok(Self(format!("file://{path}"))),
+            None => {
+                wrong("has a percent sign that begins no byte of UTF-8 (%25 is a percent sign)")
+            }
+        }
+    }
+
+    /// The folder or file of this machine that a `file://` names; none of other addresses.
+    pub(crate) fn local_path(&self) -> Option<PathBuf> {
+        local_path(self.0.strip_prefix("file://")?)
+    }
+
+    /// Where a path or a `file://` leads; none of the address of a store that is elsewhere.
+    ///
+    /// # Errors
+    /// An address that is none; an empty path.
+    pub(crate) fn location(place: &Path) -> Result<Option<Location>> {
+        let path = match Self::is_one(place) {
+            true => Self::parse(place)?.local_path(),
+            false => Some(place.to_owned()),
+        };
+        let located =
+            path.map(|path| Location::of(&path).map_err(|e| Error::io_at("find", path, e)));
+        located.transpose()
+    }
+
+    /// Whether `place`, a path or an address, is this place.
+    ///
+    /// # Errors
+    /// As [`Address::location`].
+    pub(crate) fn is(&self, place: &Path) -> Result<bool> {
+        let own = Self::location(Path::new(&self.0))?;
+        Ok(match (own, Self::location(place)?) {
+            (Some(own), Some(place)) => place.is(&own),
+            (None, None) => self.bucket_path() == Self::parse(place)?.bucket_path(),
+            _ => false,
+        })
+    }
+
+    /// Whether `place`, a path or an address, is this place or lies below it.
+    ///
+    /// # Errors
+    /// As [`Address::location`].
+    pub(crate) fn contains(&self, place: &Path) -> Result<bool> {
+        let own = Self::location(Path::new(&self.0))?;
+        Ok(match (own, Self::location(place)?) {
+            (Some(own), Some(place)) => place.is_within(&own),
+            (None, None) => {
+                let (own, place) = (self.bucket_path(), Self::parse(place)?.bucket_path());
+                let below = place.strip_prefix(&own);
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+            _ => false,
+        })
+    }
+
+    /// The address with one name for each kind of store.
+    fn bucket_path(&self) -> String {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
+        let scheme = match scheme {
+            "s3a" => "s3",
+            "azure" => "az",
+            "abfss" => "abfs",
+            scheme => scheme,
+        };
+        format!("{scheme}://{rest}")
     }
 
     pub fn as_str(&self) -> &str {
@@ -108,6 +199,48 @@ impl fmt::Display for Address {
     }
 }
 
+/// The scheme as it is written here: capital letters make no other one.
+fn known_scheme(scheme: &str) -> Option<&'static str> {
+    let mut known = SCHEMES.iter();
+    known
+        .find(|known| known.eq_ignore_ascii_case(scheme))
+        .copied()
+}
+
+/// The path that the part of an address behind `file://` names, as stores read it: percent signs
+/// decoded, `.` and `..` taken by their letters. None where a percent sign begins no byte, or the
+/// bytes are no UTF-8.
+fn local_path(text: &str) -> Option<PathBuf> {
+    let mut path = PathBuf::from("/");
+    for part in text.split('/') {
+        let name = decoded(part)?;
+        match name.as_str() {
+            "" | "." => {}
+            ".." => _ = path.pop(),
+            // A slash may be encoded, too.
+            name => path.extend(name.split('/').filter(|part| !part.is_empty())),
+        }
+    }
+    Some(path)
+}
+
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
+            let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?);
+            rest = &behind[2..];
+        } else {
+            bytes.push(first);
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,18 +250,11 @@ mod tests {
         for text in ["s3://b/p", "gs://b", "https://h/p", "file:///p", "az://c/p"] {
             assert!(Address::is_one(text), "{text}");
         }
-        for text in [
-            "/s3://b",
-            "s3:/b",
-            "train.tar",
-            "pipe:cat",
-            "hf://x/y",
-            "S3://b",
-            "",
-        ] {
+        for text in ["/s3://b", "s3:/b", "train.tar", "pipe:cat", "hf://x/y", ""] {
             assert!(!Address::is_one(text), "{text}");
             assert!(Address::parse(text).is_err(), "{text}");
         }
+        assert_eq!(Address::parse("S3://b/P").unwrap().as_str(), "s3://b/P");
         let address = Address::parse("s3://b/p//").unwrap();
         assert_eq!(address.as_str(), "s3://b/p");
         assert_eq!(address.of("manifest.json"), "s3://b/p/manifest.json");
@@ -149,5 +275,64 @@ mod tests {
         for text in ["s3://", "s3:///p", "file:///"] {
             assert!(Address::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_address_names_one_path_however_it_is_written() {
+        for text in [
+            "file:///data/c2",
+            "FILE:///data/c2/",
+            "file://localhost/data/c2",
+            "file:///data/c%32",
+            "file:///data/x/../c2",
+            "file:///data/x/%2e%2E/./c2",
+            "file:///data%2Fc2//",
+        ] {
+            let address = Address::parse(text).unwrap();
+            let path = address.local_path();
+            assert_eq!(path.as_deref(), Some(Path::new("/data/c2")), "{text}");
+        }
+        for text in [
+            "file://c2",
+            "file://./c2",
+            "file://host/c2",
+            "file:///a\\c2",
+            "file:///a%2",
+        ] {
+            let e = Address::parse(text).unwrap_err().to_string();
+            assert!(e.contains("write file:///FOLDER"), "{e}");
+        }
+        assert_eq!(Address::parse("s3://b/p").unwrap().local_path(), None);
+    }
+
+    #[test]
+    fn a_place_below_an_address_is_found_by_path_and_by_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir(at("c2")).unwrap();
+        std::os::unix::fs::symlink("c2", at("link")).unwrap();
+        let own = Address::parse(format!("file://{}", at("c2").display())).unwrap();
+        let address = |name: &str| PathBuf::from(format!("file://{}", at(name).display()));
+        for inside in ["c2", "c2/new", "link", "link/new", "other/../c2/"] {
+            assert!(own.contains(&at(inside)).unwrap(), "{inside}");
+            assert!(own.contains(&address(inside)).unwrap(), "{inside}");
+        }
+        for outside in ["c", "c22", "c2/../new"] {
+            assert!(!own.contains(&at(outside)).unwrap(), "{outside}");
+            assert!(!own.contains(&address(outside)).unwrap(), "{outside}");
+        }
+        let bucket = Address::parse("s3://b/p").unwrap();
+        for (place, is_below) in [
+            ("s3a://b/p/q", true),
+            ("s3://b/p/", true),
+            ("s3://b/pq", false),
+        ] {
+            assert_eq!(
+                bucket.contains(Path::new(place)).unwrap(),
+                is_below,
+                "{place}"
+            );
+        }
+        assert!(!bucket.contains(&at("c2")).unwrap());
     }
 }

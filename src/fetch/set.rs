@@ -12,7 +12,9 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 
 use crate::data::index::{ComingShards, Index, is_kept_index, kept_hashes};
 use crate::data::shard::expand;
-use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::data::shard::manifest::{
+    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest, shard_name,
+};
 use crate::error::Error;
 use crate::fetch::address::Address;
 use crate::fetch::disk::on_disk;
@@ -92,7 +94,7 @@ impl Set {
         let mut shards = Vec::with_capacity(manifest.shards.len());
         for (number, shard) in manifest.shards.into_iter().enumerate() {
             // They become names of files here, whoever wrote the manifest.
-            if shard.name != format!("shard-{number:06}") {
+            if shard.name != shard_name(number as u64) {
                 let what = format!(
                     "names its shard {number} '{}', as no cache does",
                     shard.name
@@ -164,8 +166,8 @@ impl Set {
             unused = length.filter(is_too_large).map(Unused::TooLarge);
             if length.is_some() && unused.is_none() {
                 let shared = download::small_if_there(&store, &name, patience).await?;
-                let names = list.names();
-                let is_whole = |bytes: &Vec<u8>| is_kept_index(bytes, folder.path(), &names);
+                let files = list.files();
+                let is_whole = |bytes: &Vec<u8>| is_kept_index(bytes, folder.path(), &files);
                 match shared.filter(is_whole) {
                     Some(bytes) => {
                         folder.put(index, &bytes).map_err(|e| local(address, e))?;

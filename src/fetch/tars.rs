@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::{Index, ScanReport, open_kept};
+use crate::data::shard::manifest::shard_name;
 use crate::error::{self, Error, Result};
 use crate::fetch::address::Address;
 
@@ -88,11 +89,17 @@ impl TarList {
             let name = &tar.object;
             !name.contains(['/', '\0']) && !name.starts_with('.') && name.len() <= LONGEST_NAME
         };
-        let numbered = |number| format!("shard-{number:06}.tar");
+        let numbered = |number: usize| format!("{}.tar", shard_name(number as u64));
         match self.shards.iter().all(is_plain) {
             true => self.shards.iter().map(|tar| tar.object.clone()).collect(),
             false => (0..self.shards.len()).map(numbered).collect(),
         }
+    }
+
+    /// Names and lengths of their files here.
+    pub(super) fn files(&self) -> Vec<(String, u64)> {
+        let bytes = self.shards.iter().map(|tar| tar.bytes);
+        self.names().into_iter().zip(bytes).collect()
     }
 
     /// Where a shard lies.
@@ -120,7 +127,7 @@ impl TarList {
         folder: &Path,
         name: &str,
     ) -> Result<Option<(Index, ScanReport)>> {
-        open_kept(&folder.join(name), folder, &self.names())
+        open_kept(&folder.join(name), folder, &self.files())
     }
 
     /// What to say where the shards at `address` have no index of this name in their folder.

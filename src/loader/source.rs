@@ -151,6 +151,18 @@ impl Source {
     ) -> Result<(Index, Option<ScanReport>, Option<Fetcher>)> {
         let here = match self {
             Self::Store(address, options) => {
+                if let Some(dir) = &options.dir
+                    && address.contains(dir)?
+                {
+                    return Err(Error::option(
+                        "fetch_dir",
+                        format!(
+                            "{} lies inside the source {address}, which it would change: name a \
+                             folder elsewhere",
+                            dir.display()
+                        ),
+                    ));
+                }
                 let helper = helper.map(Path::to_owned);
                 let (fetcher, index, scan) = Fetcher::open(address, options, helper, making)?;
                 return Ok((index, scan, Some(fetcher)));

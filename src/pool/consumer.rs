@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
+use crate::pool::advice::START_AGAIN;
 use crate::pool::coordinator::handle::CoordinatorHandle;
 use crate::pool::coordinator::messages::StartRequest;
 use crate::pool::coordinator::progress::longest_between_looks;
@@ -303,7 +304,7 @@ impl Pool {
         }
         let why = Error::worker(format!(
             "the coordinator (pid {}) has stood still for {} s: the file that stderr goes to may \
-             lie on storage that does not answer; build a new loader from the last state",
+             lie on storage that does not answer; {START_AGAIN}",
             self.coordinator.pid(),
             limit.as_secs()
         ));

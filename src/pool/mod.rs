@@ -14,6 +14,7 @@
 //! | [`place`], [`filled`] | consumer | where a batch stands; its rows once they are final |
 //! | [`buffers`] | consumer | memory for rows where no ring is |
 //! | [`report`] | consumer | what happened, in numbers |
+//! | `advice` | all | what to do when a pool has ended |
 //! | `drill` | a test | the ring under a worker that writes anything, in one process |
 //! | [`ring`] | all | the shared memory and its protocol |
 //! | [`sandbox`] | all | what keeps workers from anything but their work |
@@ -23,6 +24,7 @@
 //! Never in here: any kind of work, and so no picture, recipe, index, plan or device;
 //! names of stages; a list of jobs (`jobs::kinds` has it).
 
+pub(crate) mod advice;
 pub(crate) mod buffers;
 pub(crate) mod consumer;
 pub(crate) mod coordinator;

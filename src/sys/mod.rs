@@ -9,13 +9,14 @@
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
 //! - `regular`: files, opened without waiting; `replace`: files that are replaced whole;
-//!   `text_file`: texts, read up to a limit;
+//!   `text_file`: texts, read up to a limit; `location`: where a path leads;
 //! - `sandbox`: what a process may still ask of the kernel.
 
 pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod futex;
+pub(crate) mod location;
 pub(crate) mod memory;
 pub(crate) mod probe;
 pub(crate) mod process;

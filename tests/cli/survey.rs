@@ -4,13 +4,16 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 
 use featherload::survey::{Format, Survey, SurveyOptions};
 use featherload::{FaultKind, Index, Launch, Loader, Source};
 use image::{DynamicImage, ImageFormat};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::command::{featherload, object};
+use crate::common::processes::send;
 use crate::common::{FEATHERLOAD, Picture};
 
 fn index_of(dir: &Path) -> Index {
@@ -342,4 +345,24 @@ fn index_reports_and_draws_a_scene() {
     assert_eq!(strict.status.code(), Some(2));
     let samples: Value = object(&featherload(&["index", &src, "--samples", "--json"]));
     assert_eq!(samples["samples"], 3);
+}
+
+/// The first process of a container is not ended by a signal that it does not handle.
+#[test]
+fn a_signal_is_handled_while_names_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("list");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for command in ["index", "plan", "doctor"] {
+        let mut run = Command::new(FEATHERLOAD)
+            .arg(command)
+            .arg(&fifo)
+            .spawn()
+            .unwrap();
+        // Opened when the command opens it.
+        let writer = fs::File::options().write(true).open(&fifo).unwrap();
+        send(run.id() as i32, Signal::SIGTERM);
+        assert_eq!(run.wait().unwrap().code(), Some(128 + 15), "{command}");
+        drop(writer);
+    }
 }

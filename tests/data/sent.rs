@@ -453,6 +453,30 @@ fn shares_need_nothing_but_the_store() {
     scene.check();
 }
 
+/// Nobody makes the share of a killed process again.
+#[test]
+fn the_stage_of_a_share_goes_with_the_build_that_completes_the_cache() {
+    for part in [BuildPart::All, BuildPart::Finish] {
+        let scene = scene(apart());
+        let share = scene.builder().part(BuildPart::Share { number: 0, of: 2 });
+        let broken_off = share.build_watched(&mut |progress| match progress.phase {
+            BuildPhase::Writing => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        assert!(!broken_off.unwrap().complete);
+        assert_eq!(scene.stages_left(), 1);
+        let foreign = scene.stages().join("foreign");
+        fs::create_dir(&foreign).unwrap();
+        if part == BuildPart::Finish {
+            // By other shares: none has the stage of the first.
+            (0..4).for_each(|number| assert!(scene.share(number, 4).complete));
+        }
+        assert!(scene.builder().part(part).build().unwrap().complete);
+        fs::remove_dir(foreign).unwrap();
+        scene.check();
+    }
+}
+
 /// All shares at a time, some of them twice.
 #[test]
 fn shares_may_be_made_at_a_time() {

@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM. While the loader is built, and its data set scanned, a
 //! signal ends the process at once; later the run ends after the batch at hand,
 //! with what it has measured, and a second signal, or a batch that does not
-//! come, ends the process at once.
+//! come, ends the process at once. So does storage that holds up the end.
 //!
 //! The library installs no handler; this is the command line's own. Workers and
 //! coordinator end with this process whatever way it ends.
@@ -15,10 +15,16 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
+use crate::output;
+
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// How long the batch at hand may take after a signal.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long the end may take that the run makes itself: what it waits for may be storage that does
+/// not answer.
+const LONGEST_END: Duration = Duration::from_secs(6);
 
 /// How much later than a child's end the signal may come that ended both.
 const SAME_SIGNAL: Duration = Duration::from_millis(20);
@@ -30,8 +36,8 @@ static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 /// The run knows of the signal and is about to end.
 static NOTICED: AtomicBool = AtomicBool::new(false);
 
-/// From here on a signal ends the process with 128 + its number. Call first,
-/// before the loader is built: starts no thread, since a fork needs a process
+/// From here on a signal ends the process with 128 + its number. Called once, before any
+/// command: starts no thread, since a fork needs a process
 /// that has one.
 pub fn end_the_process() -> Result<()> {
     AT_ONCE.store(true, Ordering::SeqCst);
@@ -78,9 +84,18 @@ pub fn end_the_run() -> Result<()> {
         .spawn(move || {
             for signal in signals.forever() {
                 std::thread::sleep(PATIENCE);
-                if !NOTICED.load(Ordering::SeqCst) {
-                    signal_hook::low_level::exit(128 + signal);
+                if NOTICED.load(Ordering::SeqCst) {
+                    std::thread::sleep(LONGEST_END);
+                    // Whoever reads stderr may not answer either.
+                    std::thread::spawn(|| {
+                        output::complain(
+                            "featherload: the end takes long, so it is not waited for: storage \
+                             may not answer",
+                        );
+                    });
+                    std::thread::sleep(PATIENCE);
                 }
+                signal_hook::low_level::exit(128 + signal);
             }
         })
         .map_err(|e| Error::io("start the signal thread", e))?;

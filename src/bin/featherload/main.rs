@@ -112,7 +112,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => e.exit(),
     };
-    let result = match cli.command {
+    // Of every command: the first process of a container is not ended by a signal that it does not
+    // handle.
+    let handled = interrupt::end_the_process();
+    let run = |command| match command {
         Command::Bench(args) => bench::run(*args),
         Command::Cache(args) => cache::run(args),
         Command::Completions(args) => help::completions(&args),
@@ -127,7 +130,7 @@ fn main() -> ExitCode {
         Command::Rss(args) => rss::run(*args),
         Command::Views(args) => views::run(*args),
     };
-    match result {
+    match handled.and_then(|()| run(cli.command)) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),

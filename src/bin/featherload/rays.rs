@@ -281,7 +281,6 @@ impl RaysArgs {
 
 pub fn run(args: RaysArgs) -> Result<Outcome> {
     let began = Instant::now();
-    interrupt::end_the_process()?;
     if args.rss.is_some() {
         return rss::measure_scene(&args);
     }

@@ -226,7 +226,6 @@ impl ViewsArgs {
 
 pub fn run(args: ViewsArgs) -> Result<Outcome> {
     let began = Instant::now();
-    interrupt::end_the_process()?;
     if args.plan {
         let forecast = args.builder().forecast_with_refusal()?;
         let views = ["view".to_owned(), "views".to_owned()];

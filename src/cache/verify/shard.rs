@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cache::book::idx_text;
-use crate::cache::layout::ShardFile;
+use crate::cache::layout::{INDEX, ShardFile, shard_name};
 use crate::cache::verify::bytes::{Bytes, first_difference, read_whole};
 use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
 use crate::cache::verify::walked;
+use crate::data::index::{Index, shown};
 use crate::data::shard::append::{END, encode_header, member_bytes};
 use crate::data::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
 
@@ -30,6 +31,15 @@ struct Shard {
     stands_alone: bool,
 }
 
+/// What the rest of the cache says of a shard, as far as that is good.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) entry: Option<&'a ShardEntry>,
+    pub(super) stands_alone: bool,
+    pub(super) source_samples: Option<u64>,
+    pub(super) index: Option<&'a Index>,
+}
+
 /// Some samples of a shard.
 pub(super) struct Piece {
     shard: Arc<Shard>,
@@ -42,11 +52,16 @@ pub(super) fn begin(
     folder: &Path,
     number: u64,
     there: &[ShardFile],
-    (entry, stands_alone): (Option<&ShardEntry>, bool),
+    said: Said<'_>,
     found: &Found<'_>,
 ) -> Vec<Piece> {
+    let Said {
+        entry,
+        stands_alone,
+        ..
+    } = said;
     let manifest = match there.contains(&ShardFile::Manifest) {
-        true => read_manifest(folder, number, entry, found),
+        true => read_manifest(folder, number, said, found),
         false => None,
     };
     if there.contains(&ShardFile::Idx) {
@@ -96,9 +111,10 @@ pub(super) fn begin(
 fn read_manifest(
     folder: &Path,
     number: u64,
-    entry: Option<&ShardEntry>,
+    said: Said<'_>,
     found: &Found<'_>,
 ) -> Option<ShardManifest> {
+    let entry = said.entry;
     let name = ShardFile::Manifest.name(number);
     let tell = |kind, what: String| found.file(&name, kind, Some(0), what);
     let bytes = match read_whole(&ShardFile::Manifest.path(folder, number)) {
@@ -116,7 +132,7 @@ fn read_manifest(
             return None;
         }
     };
-    if let Err(what) = lies(&manifest) {
+    if let Err(what) = lies(&manifest, said.source_samples) {
         tell(FindingKind::Manifest, what);
         return None;
     }
@@ -124,22 +140,87 @@ fn read_manifest(
         let what = "belongs to another shard or cache: its hash differs from the cache's manifest";
         tell(FindingKind::Manifest, what.into());
     }
+    let samples = manifest.samples.len() as u64;
+    if let Some(entry) = entry.filter(|entry| entry.samples != samples) {
+        let what = format!(
+            "has {samples} samples, and the cache's manifest says {}",
+            entry.samples
+        );
+        tell(FindingKind::Manifest, what);
+    }
+    let differs = said
+        .index
+        .and_then(|index| differs(index, number, &manifest));
+    if let Some(what) = differs {
+        found.file(INDEX, FindingKind::IndexFile, Some(0), what);
+    }
     Some(manifest)
 }
 
-/// Whether the members of a manifest follow one another, as a writer puts them.
-fn lies(manifest: &ShardManifest) -> Result<(), String> {
+/// In what the index of all samples differs from the manifest of shard `number`: the first sample
+/// that has another name or place.
+fn differs(index: &Index, number: u64, manifest: &ShardManifest) -> Option<String> {
+    let name = shard_name(number);
+    let in_shard = |id: u64| index.part(id).map_or(u64::MAX, |part| part.shard);
+    let (mut first, mut behind) = (0, index.len());
+    while first < behind {
+        let middle = first + (behind - first) / 2;
+        match in_shard(middle) < number {
+            true => first = middle + 1,
+            false => behind = middle,
+        }
+    }
+    let mut ids = first..index.len();
+    for (place, sample) in manifest.samples.iter().enumerate() {
+        let id = ids.next().filter(|id| in_shard(*id) == number);
+        let same = id.zip(sample.members.first()).is_some_and(|(id, picture)| {
+            let part = index.part(id).map(|part| (part.at, part.bytes));
+            part == Some((picture.data_at, picture.size))
+                && index.relative_path(id) == Path::new(&picture.name)
+        });
+        if !same {
+            return Some(format!(
+                "has another name or place for sample {place} of {name}"
+            ));
+        }
+    }
+    let is_more = ids.next().is_some_and(|id| in_shard(id) == number);
+    is_more.then(|| format!("has more samples in {name} than its manifest"))
+}
+
+/// Whether the members of a manifest follow one another, as a writer puts them, and each sample
+/// has a picture and is one of the source's.
+fn lies(manifest: &ShardManifest, source_samples: Option<u64>) -> Result<(), String> {
+    let is_of_source = |id: u64| source_samples.is_none_or(|all| id < all);
+    let sources = manifest.samples.iter().map(|sample| sample.source);
+    let mut sources = sources.chain(manifest.skipped.iter().map(|entry| entry.source));
+    if let Some(id) = sources.find(|id| !is_of_source(*id)) {
+        return Err(format!(
+            "names sample {id} of its source, which has none of this number"
+        ));
+    }
+    if manifest
+        .samples
+        .iter()
+        .any(|sample| sample.members.is_empty())
+    {
+        return Err("has a sample without a picture".into());
+    }
     let mut at = 0u64;
     for member in manifest.samples.iter().flat_map(|s| &s.members) {
         let header = encode_header(&member.name, member.size).len() as u64;
         if member.header_at != at || member.data_at != at + header {
-            return Err(format!("says that '{}' lies where it cannot", member.name));
+            let name = shown(member.name.as_bytes());
+            return Err(format!("says that '{name}' lies where it cannot"));
         }
         // The end of a file is below 2^63.
         at = at
             .checked_add(member_bytes(&member.name, member.size))
             .filter(|end| *end < 1 << 62)
-            .ok_or_else(|| format!("says that '{}' is larger than any file", member.name))?;
+            .ok_or_else(|| {
+                let name = shown(member.name.as_bytes());
+                format!("says that '{name}' is larger than any file")
+            })?;
     }
     match manifest.bytes == at + END {
         true => Ok(()),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::cache::layout::{INDEX, ShardFile, no_such, shard_file};
 use crate::cache::verify::bytes::read_whole;
@@ -35,6 +36,8 @@ pub(super) struct Subject {
     /// Tars that are no cache's.
     pub(super) foreign: Vec<PathBuf>,
     pub(super) index_is_there: bool,
+    /// The sealed index, once it was found to be good.
+    pub(super) index: OnceLock<Index>,
     pub(super) complete: bool,
     pub(super) checksums: bool,
     /// Of all files that are looked at.
@@ -52,6 +55,7 @@ impl Subject {
             only: None,
             foreign: Vec::new(),
             index_is_there: false,
+            index: OnceLock::new(),
             complete: true,
             checksums: true,
             bytes: 0,

@@ -7,7 +7,7 @@ use rayon::Scope;
 use crate::cache::layout::{INDEX, ShardFile, shard_name};
 use crate::cache::verify::bytes::read_whole;
 use crate::cache::verify::findings::{FindingKind, Found};
-use crate::cache::verify::shard::{self, Piece};
+use crate::cache::verify::shard::{self, Piece, Said};
 use crate::cache::verify::subject::Subject;
 use crate::cache::verify::walked;
 use crate::data::index::Index;
@@ -16,7 +16,6 @@ use crate::error::Error;
 
 /// A part of the work. Each gives more of it, or none.
 enum Task {
-    Index,
     Shard(u64),
     Piece(Piece),
     Foreign(PathBuf),
@@ -58,6 +57,12 @@ impl Subject {
             }
             (None, None) => found.missing(CACHE_MANIFEST),
         }
+        match self.index_is_there {
+            // First: shards are compared with it.
+            true => self.check_index(found),
+            false if self.complete => found.missing(INDEX),
+            false => {}
+        }
         let due: Vec<u64> = match self.entries() {
             Some(entries) => {
                 let due = entries.len() as u64;
@@ -85,11 +90,6 @@ impl Subject {
             }
             tasks.push(Task::Shard(number));
         }
-        match self.index_is_there {
-            true => tasks.push(Task::Index),
-            false if self.complete => found.missing(INDEX),
-            false => {}
-        }
         tasks
     }
 
@@ -116,7 +116,6 @@ impl Subject {
 
     fn run(&self, task: Task, found: &Found<'_>) -> Vec<Task> {
         match task {
-            Task::Index => self.check_index(found),
             Task::Foreign(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
                 walked::check(&path, Path::new(name), None, found);
@@ -130,8 +129,13 @@ impl Subject {
                     found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
                 }
                 let stand_alone = |m: &CacheManifest| m.options.stand_alone();
-                let of_it = (entry, self.manifest.as_ref().is_some_and(stand_alone));
-                let pieces = shard::begin(&self.folder, number, there, of_it, found);
+                let said = Said {
+                    entry,
+                    stands_alone: self.manifest.as_ref().is_some_and(stand_alone),
+                    source_samples: self.manifest.as_ref().map(|m| m.source.samples),
+                    index: self.index.get(),
+                };
+                let pieces = shard::begin(&self.folder, number, there, said, found);
                 return pieces.into_iter().map(Task::Piece).collect();
             }
             Task::Piece(piece) => piece.check(found),
@@ -140,7 +144,8 @@ impl Subject {
     }
 
     /// The sealed index, by the manifest's hash of it, or else by its own checksum;
-    /// and whether it can be loaded.
+    /// and whether it can be loaded and agrees with the manifest. A good one is kept for the
+    /// shards.
     fn check_index(&self, found: &Found<'_>) {
         let path = self.folder.join(INDEX);
         let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
@@ -158,7 +163,8 @@ impl Subject {
                 match Index::of_cache(&self.folder, manifest) {
                     Err(Error::Dataset { what, .. }) => tell(what),
                     Err(e) => tell(e.to_string()),
-                    Ok(_) => {}
+                    // The first one stays.
+                    Ok(index) => _ = self.index.set(index),
                 }
             }
         }

@@ -159,22 +159,22 @@ pub(crate) fn kept_hashes(file: &Path) -> Option<Vec<Hash128>> {
     Some(serde_json::from_slice::<Note>(&note).ok()?.hashes)
 }
 
-/// Whether these are the bytes of a file that the index of shards of these names in `folder` is
-/// kept in.
+/// Whether these are the bytes of a file that the index of shards of these names and lengths in
+/// `folder` is kept in.
 #[cfg(feature = "stores")]
-pub(crate) fn is_kept_index(bytes: &[u8], folder: &Path, names: &[String]) -> bool {
-    matches!(read_kept(bytes, folder, names), Ok(Some(_)))
+pub(crate) fn is_kept_index(bytes: &[u8], folder: &Path, shards: &[(String, u64)]) -> bool {
+    matches!(read_kept(bytes, folder, shards), Ok(Some(_)))
 }
 
-/// The index that is kept in `file`, of shards of these names in `folder`; none where it is
-/// damaged, or of another version.
+/// The index that is kept in `file`, of shards of these names and lengths in `folder`; none where
+/// it is damaged, or of another version.
 ///
 /// # Errors
 /// A file that cannot be read.
 pub(crate) fn open_kept(
     file: &Path,
     folder: &Path,
-    names: &[String],
+    shards: &[(String, u64)],
 ) -> Result<Option<(Index, ScanReport)>> {
     let failed = |e| Error::io_at("read", file, e);
     let (mut opened, len) = regular::open(file).map_err(failed)?;
@@ -182,7 +182,7 @@ pub(crate) fn open_kept(
         .map_err(|too_large| Error::dataset(file, too_large.to_string()))?;
     let mut bytes = Vec::new();
     opened.read_to_end(&mut bytes).map_err(failed)?;
-    let Some((note, index)) = read_kept(&bytes, folder, names)? else {
+    let Some((note, index)) = read_kept(&bytes, folder, shards)? else {
         return Ok(None);
     };
     let mut report = note.scan.into_report(index.len());
@@ -191,7 +191,11 @@ pub(crate) fn open_kept(
 }
 
 /// What such a file has; none where it is damaged, of another version or of other shards.
-fn read_kept(bytes: &[u8], folder: &Path, names: &[String]) -> Result<Option<(Note, Index)>> {
+fn read_kept(
+    bytes: &[u8],
+    folder: &Path,
+    shards: &[(String, u64)],
+) -> Result<Option<(Note, Index)>> {
     let Some((note, index)) = kept::parts(bytes) else {
         return Ok(None);
     };
@@ -201,14 +205,20 @@ fn read_kept(bytes: &[u8], folder: &Path, names: &[String]) -> Result<Option<(No
     ) else {
         return Ok(None);
     };
-    let shards = names.len() as u64;
-    if note.set != name_of(folder) || note.hashes.len() != names.len() || index.shards() != shards {
+    let is_of_set = note.set == name_of(folder)
+        && note.hashes.len() == shards.len()
+        && index.shards() == shards.len() as u64
+        && index
+            .check_ends(shards.iter().map(|(_, bytes)| *bytes))
+            .is_ok();
+    if !is_of_set {
         return Ok(None);
     }
     // Their files come and go.
-    let index = index.rebased(folder, &vec![Stamp::default(); names.len()])?;
-    let is_named = |(number, name): (u64, &String)| index.shard_path(number) == folder.join(name);
-    Ok((0..).zip(names).all(is_named).then_some((note, index)))
+    let index = index.rebased(folder, &vec![Stamp::default(); shards.len()])?;
+    let is_named =
+        |(number, (name, _)): (u64, &(String, u64))| index.shard_path(number) == folder.join(name);
+    Ok((0..).zip(shards).all(is_named).then_some((note, index)))
 }
 
 /// The folder of a set is called by what its shards are like.

@@ -232,6 +232,10 @@ impl Kept {
             Ok(index) => index,
             Err(damage) => return self.unusable(&damage.to_string()),
         };
+        let lengths = self.shards.iter().map(|stamps| stamps.shard.file.bytes);
+        if let Err(what) = index.check_ends(lengths) {
+            return self.unusable(&what);
+        }
         let report = note.scan.into_report(index.len());
         Ok(Some((index, report)))
     }

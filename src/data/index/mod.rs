@@ -20,7 +20,7 @@
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
-//!   later runs; `coming`: the same of shards that lie in an object store; `of_cache`: that of a
+//!   later runs; `agreement`: whether it fits its shards; `coming`: the same of shards that lie in an object store; `of_cache`: that of a
 //!   cache, made while it is built.
 //!
 //! ```
@@ -40,6 +40,7 @@
 //! # }
 //! ```
 
+mod agreement;
 mod beyond;
 mod boxes;
 mod chosen;
@@ -88,6 +89,7 @@ pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::{lossy, lossy_option};
 pub use label::Label;
 pub use list::{Delimiter, ListLabels, ListOptions};
+pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
 pub(crate) use of_cache::CachedSamples;
 pub use parquet::{ParquetLabels, ParquetOptions};

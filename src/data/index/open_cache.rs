@@ -14,9 +14,7 @@ use crate::data::index::Index;
 use crate::data::index::save;
 use crate::data::index::save::Unusable;
 use crate::data::index::sealed::Damage;
-use crate::data::shard::manifest::{
-    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardEntry,
-};
+use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
 use crate::sys::regular;
 use crate::sys::regular::Stamp;
@@ -40,7 +38,7 @@ fn see_verify(folder: &Path, what: String) -> Error {
 }
 
 /// The sealed index in `folder`, with the root `/`; where `manifest` is given, the
-/// one that it has the hash of.
+/// one that it has the hash of, and that agrees with it.
 pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Index> {
     let path = folder.join(CACHE_INDEX);
     let is_due = |hash: Hash128| manifest.is_none_or(|m| m.index == Some(hash));
@@ -61,11 +59,16 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
         }
         Unusable::Damaged(damage) => damaged(damage),
     })?;
-    match is_due(Hash128::of(index.sealed.bytes())) {
-        true => Ok(index),
-        false => Err(see_verify(
+    if !is_due(Hash128::of(index.sealed.bytes())) {
+        let what = format!("its {CACHE_INDEX} belongs to another cache");
+        return Err(see_verify(folder, what));
+    }
+    let agrees = manifest.map_or(Ok(()), |manifest| index.check_cache(manifest));
+    match agrees {
+        Ok(()) => Ok(index),
+        Err(what) => Err(Error::dataset(
             folder,
-            format!("its {CACHE_INDEX} belongs to another cache"),
+            format!("its {CACHE_INDEX} {what}: build the cache again"),
         )),
     }
 }
@@ -97,20 +100,7 @@ pub(crate) fn open_to_come(folder: &Path) -> Result<Index> {
     let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
     let index = load(folder, Some(&manifest))?;
     let unknown = vec![Stamp::default(); manifest.shards.len()];
-    // Its root is `/`.
-    let is_named = |(number, shard): (u64, &ShardEntry)| {
-        index.shard_path(number) == Path::new(&format!("/{}.tar", shard.name))
-    };
-    let is_whole = index.len() == manifest.samples
-        && index.shards() == manifest.shards.len() as u64
-        && (0..).zip(&manifest.shards).all(is_named);
-    match is_whole {
-        true => index.rebased(folder, &unknown),
-        false => Err(see_verify(
-            folder,
-            format!("its {CACHE_INDEX} belongs to another cache"),
-        )),
-    }
+    index.rebased(folder, &unknown)
 }
 
 pub(crate) fn open(folder: &Path) -> Result<Index> {
@@ -124,20 +114,9 @@ pub(crate) fn open(folder: &Path) -> Result<Index> {
     }
     let index = load(folder, Some(&manifest))?;
     let root = fs::canonicalize(folder).map_err(|e| Error::io_at("look at", folder, e))?;
-    if index.len() != manifest.samples || index.shards() != manifest.shards.len() as u64 {
-        return Err(verify(format!(
-            "its {CACHE_INDEX} has {} samples in {} shards, and its manifest {} in {}",
-            index.len(),
-            index.shards(),
-            manifest.samples,
-            manifest.shards.len()
-        )));
-    }
     let mut stamps = Vec::with_capacity(manifest.shards.len());
-    for (number, said) in (0..).zip(&manifest.shards) {
-        // Its root is `/`.
-        let path = index.shard_path(number);
-        let path = root.join(path.strip_prefix("/").unwrap_or(&path));
+    for said in &manifest.shards {
+        let path = root.join(format!("{}.tar", said.name));
         let found = match Stamp::of(&path) {
             Ok(found) => found,
             Err(e) if e.kind() == ErrorKind::NotFound => {

@@ -236,7 +236,20 @@ impl Index {
     }
 
     /// Writes the index to a file: whole, or not at all.
+    ///
+    /// # Errors
+    /// A file that is there and is no saved index, such as the list that this one was made of;
+    /// what the system says.
     pub fn save(&self, file: &Path) -> Result<()> {
+        save::refuse_other_file(file)?;
+        self.write(file)
+    }
+
+    /// As [`Index::save`], in the place of whatever is there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
         save::save(self.sealed.bytes(), file)
     }
 }

@@ -209,12 +209,13 @@ impl Index {
     /// An index out of a file: whether its shards are those that it was made of.
     ///
     /// # Errors
-    /// When one is not there, or has changed.
+    /// When one is not there, has changed, or is too short for its samples.
     pub(crate) fn check_shards(&self) -> Result<()> {
-        for (number, now) in (0..).zip(self.stamps()?) {
+        let stamps = self.stamps()?;
+        for (number, now) in (0..).zip(&stamps) {
             let path = self.shard_path(number);
             let how = match self.layout.stamp(self.sealed.bytes(), number) {
-                Some(known) => known.difference(&now, || keeps_inodes(&path)),
+                Some(known) => known.difference(now, || keeps_inodes(&path)),
                 None => Some("its state was not recorded".to_owned()),
             };
             if let Some(how) = how {
@@ -226,7 +227,11 @@ impl Index {
                 ));
             }
         }
-        Ok(())
+        let lengths = stamps.iter().map(|stamp| stamp.bytes);
+        self.check_ends(lengths).map_err(|what| {
+            let what = format!("the saved index {what}: make the index again");
+            Error::dataset(self.root(), what)
+        })
     }
 }
 
@@ -254,5 +259,19 @@ mod tests {
         assert_eq!(of(&[4, 4, 9]), Some(6));
         assert_eq!(of(&[1, 2, 4, 4]), Some(3));
         assert_eq!(of(&[5, 0, 5]), Some(4));
+    }
+
+    #[test]
+    fn samples_end_within_their_shards() {
+        let parts = [
+            ("a.tar", vec![(512, 100), (1536, 7)]),
+            ("b.tar", vec![(512, 9)]),
+        ];
+        let index = Index::of_parts(Path::new("/data"), &parts);
+        assert_eq!(index.check_ends([1543, 521].into_iter()), Ok(()));
+        for lengths in [[1542, 521], [1543, 520]] {
+            let what = index.check_ends(lengths.into_iter()).unwrap_err();
+            assert!(what.contains("which has"), "{what}");
+        }
     }
 }

@@ -20,6 +20,21 @@ pub(crate) fn save(bytes: &[u8], path: &Path) -> Result<()> {
     replace_by(path, bytes)
 }
 
+/// # Errors
+/// A file at `path` that is not empty and is no saved index: it would be lost.
+pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
+    let is_file = path
+        .metadata()
+        .is_ok_and(|found| found.is_file() && found.len() > 0);
+    match !is_file || is_saved(path)? {
+        true => Ok(()),
+        false => Err(Error::dataset(
+            path,
+            "is there and is no saved index, so it is not replaced: name another file, or remove it",
+        )),
+    }
+}
+
 pub(crate) fn is_saved(path: &Path) -> Result<bool> {
     let failed = |e| Error::io_at("read", path, e);
     // A FIFO may be a list: whoever opens it and goes ends its writer.
@@ -143,6 +158,24 @@ mod tests {
         }
         assert_eq!(fs::metadata(&path).unwrap().len(), index.bytes());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_no_index_is_not_replaced_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, path) = saved(dir.path());
+        let list = dir.path().join("list.txt");
+        fs::write(&list, "a/1.jpg 0\n").unwrap();
+        let e = index.save(&list).unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("not replaced"),
+            "{e}"
+        );
+        assert_eq!(fs::read(&list).unwrap(), b"a/1.jpg 0\n");
+        // An empty one is a name that somebody took.
+        fs::write(&list, "").unwrap();
+        index.save(&list).unwrap();
+        assert_eq!(fs::read(&list).unwrap(), fs::read(path).unwrap());
     }
 
     #[test]

@@ -72,8 +72,8 @@ pub(crate) use damage::{Damage, check_room};
 use head::{COUNTS_END, KIND_CLASS, KIND_NONE, KIND_VECTOR, VERSION};
 pub(crate) use head::{HEAD, MAGIC, NAME};
 pub use label_vector::LabelVector;
-pub(crate) use parts::Part;
 use parts::{Counts, PartsAt};
+pub(crate) use parts::{Part, ShardExtent};
 use words::{Fields, Sections, Words};
 
 /// Where everything lies. Made by [`Layout::decode`] only, for the bytes that
@@ -396,6 +396,12 @@ impl Layout {
     /// None where samples are files, and for an id that is none.
     pub(crate) fn part(&self, bytes: &[u8], id: u64) -> Option<Part> {
         self.parts.as_ref()?.part(bytes, self.known(id)?)
+    }
+
+    /// Of each shard; none where samples are files.
+    pub(crate) fn extents(&self, bytes: &[u8]) -> Vec<ShardExtent> {
+        let parts = self.parts.as_ref();
+        parts.map_or_else(Vec::new, |parts| parts.extents(bytes, self.samples))
     }
 
     pub(crate) fn has_boxes(&self) -> bool {

@@ -27,6 +27,12 @@ pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
 /// `/`, so its bytes do not say where the cache lies.
 pub(crate) const CACHE_INDEX: &str = "index.fli";
 
+/// The name of a cache's n-th shard, without extension. What a file names otherwise is no shard of
+/// a cache: so no name leads out of the cache's folder.
+pub(crate) fn shard_name(shard: u64) -> String {
+    format!("shard-{shard:06}")
+}
+
 /// The version of both forms.
 pub(crate) const VERSION: u32 = 2;
 
@@ -174,7 +180,7 @@ pub(crate) struct CacheManifest {
     pub(crate) samples: u64,
     /// Samples of the source that are in no shard.
     pub(crate) skipped: u64,
-    /// In order; the n-th is `layout::shard_name(n)`.
+    /// In order; the n-th is called [`shard_name`].
     pub(crate) shards: Vec<ShardEntry>,
     /// Of the file `index.fli`.
     pub(crate) index: Option<Hash128>,

@@ -66,8 +66,8 @@ pub(crate) struct Findings {
 /// Reads the header of every sample; what is over a limit is unreadable, and so is a
 /// picture whose box lies outside of it. Of unreadable ones the first `max_faults` are
 /// kept. Sizes, and headers that are `seen`, are those of pictures read this way up;
-/// orientations are counted as files have them. `Break` behind a run of samples ends it for all
-/// threads that hear it.
+/// orientations are counted as files have them. `Break` after a sample ends it for all threads:
+/// each still reads the header that it is at.
 pub(crate) fn headers(
     index: &Index,
     limits: &Limits,
@@ -180,15 +180,14 @@ impl<'a> Reader<'a> {
         wanted: &(dyn Fn(u64) -> bool + Sync),
         ended: &AtomicBool,
     ) -> Self {
-        if !ended.load(Ordering::Relaxed) {
-            let mut read = 0;
-            for (id, size) in ((number * RUN) as u64..).zip(sizes.iter_mut()) {
-                if wanted(id) {
-                    *size = self.read(id, seen);
-                    read += 1;
-                }
+        let ids = ((number * RUN) as u64..).zip(sizes.iter_mut());
+        for (id, size) in ids.filter(|(id, _)| wanted(*id)) {
+            // Between two headers: storage may take seconds for one.
+            if ended.load(Ordering::Relaxed) {
+                break;
             }
-            if seen(Seen::Samples(read)).is_break() {
+            *size = self.read(id, seen);
+            if seen(Seen::Samples(1)).is_break() {
                 ended.store(true, Ordering::Relaxed);
             }
         }
@@ -213,7 +212,7 @@ impl<'a> Reader<'a> {
                     let tag = orientation as u8;
                     *f.orientations.entry(tag).or_default() += 1;
                 }
-                // Ended between two runs alone.
+                // Ended by what is said of samples alone.
                 let _ = seen(Seen::Header(id, &header, bytes));
                 let (width, height) = header.upright();
                 [height, width]
@@ -349,6 +348,33 @@ mod tests {
             let size = (3 + id as u32 % 7, 8 + id as u32 % 32);
             assert_eq!(sizes.get(id), (id % 7 != 6).then_some(size), "{id}");
         }
+    }
+
+    #[test]
+    fn a_break_ends_it_after_the_headers_at_hand() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = mixed(dir.path(), 300);
+        let read = AtomicU64::new(0);
+        let after_the_first = |what: Seen<'_>| match what {
+            Seen::Samples(n) => {
+                read.fetch_add(n, Ordering::Relaxed);
+                ControlFlow::Break(())
+            }
+            Seen::Header(..) => ControlFlow::Continue(()),
+        };
+        headers(
+            &index,
+            &Limits::default(),
+            Upright::Exif,
+            5,
+            &after_the_first,
+        )
+        .unwrap();
+        let most = thread_count(300) as u64;
+        assert!(
+            (1..=most).contains(&read.into_inner()),
+            "at most one a thread, {most}"
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 
 use crate::error::Result;
+use crate::pool::advice::START_AGAIN;
 use crate::pool::coordinator::lanes::{Killed, Lane, START_FAILURES, Worker};
 use crate::pool::coordinator::messages::{EVENT_BYTES, told};
 use crate::pool::coordinator::strikes::Cause;
@@ -27,7 +28,7 @@ use crate::sys::sandbox::calls;
 pub(super) fn too_many(serial: u32, rows: usize) -> String {
     format!(
         "worker {serial} holds {rows} rows, and can hold one: shared memory was destroyed, by a \
-         decoder gone wrong; build a new loader from the last state"
+         decoder gone wrong; {START_AGAIN}"
     )
 }
 
@@ -38,7 +39,7 @@ pub(super) fn not_asked_for(held: &Held) -> String {
     } = held;
     format!(
         "worker {owner} holds row {row} of slot {slot}, which is not asked for: shared memory was \
-         destroyed, by a decoder gone wrong; build a new loader from the last state"
+         destroyed, by a decoder gone wrong; {START_AGAIN}"
     )
 }
 

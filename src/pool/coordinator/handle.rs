@@ -12,6 +12,7 @@ use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
+use crate::pool::advice::START_AGAIN;
 use crate::pool::coordinator::messages::{Command, LONGEST_REPLY, Reply, Report, StartRequest};
 use crate::sys::clock::RunningClock;
 use crate::sys::process::PidFd;
@@ -184,8 +185,7 @@ impl CoordinatorHandle {
             _ => "ended".to_owned(),
         });
         Error::worker(format!(
-            "the coordinator (pid {}) {how} and its workers with it; build a new loader, from the \
-             last state if one was kept",
+            "the coordinator (pid {}) {how} and its workers with it; {START_AGAIN}",
             self.pid
         ))
     }

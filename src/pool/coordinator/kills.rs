@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
+use crate::pool::advice::START_AGAIN;
 use crate::pool::coordinator::burial::{not_asked_for, too_many};
 use crate::pool::coordinator::lanes::{Killed, Lane, REAP_LIMIT, Worker};
 use crate::pool::coordinator::progress::Pace;
@@ -65,8 +66,7 @@ impl Supervisor {
             } = held;
             return Some(format!(
                 "row {row} of slot {slot} is claimed by worker {owner}, which there is none of: \
-                 shared memory was destroyed, by a decoder gone wrong; build a new loader from \
-                 the last state"
+                 shared memory was destroyed, by a decoder gone wrong; {START_AGAIN}"
             ));
         }
         let (w, l) = (self.ring.words(), self.ring.layout());
@@ -115,8 +115,7 @@ impl Supervisor {
             Pace::StandsStill => {
                 self.give_up(format!(
                     "no row has come to an end for {} s, also by other workers: a decoder gone \
-                     wrong, or somebody keeps workers from running; build a new loader from the \
-                     last state",
+                     wrong, or somebody keeps workers from running; {START_AGAIN}",
                     self.progress.limit().as_secs()
                 ));
                 return;

@@ -124,3 +124,105 @@ fn an_index_that_is_damaged_or_missing_is_made_again_by_the_build_that_is_named(
         assert_same(&whole, &files(dir.path()), why);
     }
 }
+
+/// Puts an index and a manifest there that know each other.
+fn forge(folder: &Path, mut index: Vec<u8>, manifest: &str) {
+    let root_at = u64::from_le_bytes(*index[48..].first_chunk().unwrap()) as usize;
+    let hash = XxHash3_128::oneshot(&index[64..root_at]);
+    index[16..32].copy_from_slice(&hash.to_le_bytes());
+    fs::write(
+        folder.join("manifest.json"),
+        manifest_with(&index, manifest.as_bytes()),
+    )
+    .unwrap();
+    fs::write(folder.join("index.fli"), index).unwrap();
+}
+
+/// Where the offsets of samples stand, their sizes, and the first samples of shards.
+fn places(index: &[u8]) -> [usize; 3] {
+    let samples = u64::from_le_bytes(*index[64..].first_chunk().unwrap()) as usize;
+    // Of ends of paths, labels and sizes, 4 bytes each.
+    assert_eq!(index[73..76], [4, 4, 4]);
+    let offsets = 128 + 8 * samples;
+    [offsets, offsets + 8 * samples, offsets + 12 * samples]
+}
+
+/// The manifest has the hash of the index: whoever wrote both may say anything.
+#[test]
+fn an_index_names_what_the_manifests_have_and_nothing_else() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let whole = files(dir.path());
+    let manifest = String::from_utf8(whole["manifest.json"].clone()).unwrap();
+    let good = &whole["index.fli"];
+    let [offsets, sizes, firsts] = places(good);
+    // Of the same length, so that nothing else changes.
+    let name = |index: &mut Vec<u8>, other: &[u8; 16]| {
+        let at = index
+            .windows(16)
+            .position(|w| w == b"shard-000000.tar")
+            .unwrap();
+        index[at..at + 16].copy_from_slice(other);
+    };
+    let at = |index: &mut Vec<u8>, at: usize, bytes: &[u8]| {
+        index[at..at + bytes.len()].copy_from_slice(bytes);
+    };
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Vec<u8>));
+    let refused_at_once: [Change; 6] = [
+        ("../ in a name", &|i| name(i, b"../other-x00.tar")),
+        ("another folder", &|i| name(i, b"/../other-x0.tar")),
+        ("an absolute name", &|i| name(i, b"/tmp/other-0.tar")),
+        ("an offset", &|i| {
+            at(i, offsets, &(1u64 << 40).to_le_bytes())
+        }),
+        ("a size", &|i| at(i, sizes, &u32::MAX.to_le_bytes())),
+        ("a first sample", &|i| {
+            at(i, firsts + 8, &0u64.to_le_bytes())
+        }),
+    ];
+    for (what, change) in refused_at_once {
+        let mut index = good.clone();
+        change(&mut index);
+        forge(dir.path(), index, &manifest);
+        for e in refused(dir.path()) {
+            assert!(
+                e.is_usage() && e.to_string().contains("index.fli"),
+                "{what}: {e}"
+            );
+        }
+        let findings = verified(dir.path(), 1).findings;
+        assert!(
+            findings.iter().any(|f| f.kind == FindingKind::IndexFile),
+            "{what}: {findings:?}"
+        );
+    }
+
+    // Within the shard: the shard's manifest tells.
+    let mut index = good.clone();
+    at(&mut index, offsets, &1024u64.to_le_bytes());
+    forge(dir.path(), index, &manifest);
+    assert_eq!(Index::cache(dir.path()).unwrap().len(), 41);
+    let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
+    assert_eq!(told(&verified(dir.path(), 1).findings), [due.clone()]);
+
+    // Numbers of samples and names that the manifest alone has.
+    let first = manifest.find("\"name\": \"shard-000000\"").unwrap();
+    let count = manifest[first..].find("\"samples\": ").unwrap() + first + 11;
+    let count = count..count + manifest[count..].find(',').unwrap();
+    for (what, range, other) in [
+        ("samples of a shard", count, u64::MAX.to_string()),
+        (
+            "the name of a shard",
+            first + 9..first + 21,
+            "../other-x00".to_owned(),
+        ),
+    ] {
+        let mut changed = manifest.clone();
+        changed.replace_range(range, &other);
+        forge(dir.path(), good.clone(), &changed);
+        for e in refused(dir.path()) {
+            assert!(e.is_usage(), "{what}: {e}");
+        }
+        assert!(!verified(dir.path(), 1).is_good(), "{what}");
+    }
+}

@@ -4,10 +4,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use featherload::cache::{BuildOptions, CacheResize, OnBadSample};
+use featherload::Source;
+use featherload::cache::{BuildOptions, Builder, CacheResize, OnBadSample};
+use featherload::index::ListOptions;
 
 use super::scene::{all_members, assert_same, build, built, copy, files, jpeg, raw};
-use crate::common::{Picture, data};
+use crate::common::{FEATHERLOAD, Picture, data};
 
 #[test]
 fn changed_sources_and_options_are_refused_by_name_and_force_builds_anew() {
@@ -181,7 +183,7 @@ fn a_cache_is_a_source_and_never_its_own() {
             .build()
             .unwrap_err();
         assert!(
-            e.is_usage() && e.to_string().contains("shard of the source"),
+            e.is_usage() && e.to_string().contains("inside the source"),
             "{e}"
         );
         assert_same(&whole, &files(&first), "its own source");
@@ -206,4 +208,113 @@ fn a_cache_within_its_source_and_options_that_cannot_work_are_refused() {
     let e = built(src.path(), dst.path(), options).build().unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("copy keeps"), "{e}");
     assert!(files(dst.path()).is_empty());
+}
+
+/// Paths and `file://` addresses of source and cache, in all combinations.
+#[test]
+fn a_cache_is_never_built_into_its_source_whatever_both_are_called() {
+    let src = data(1, 8);
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let cache = dir.path().join("c2");
+    build(src.path(), &cache, copy());
+    std::os::unix::fs::symlink("c2", dir.path().join("link")).unwrap();
+    let whole = files(&cache);
+    let sources = [
+        at("c2"),
+        at("link/"),
+        format!("file://{}", at("c2")),
+        format!("FILE://localhost{}/", at("c%32")),
+        format!("file://{}", at("link")),
+    ];
+    let same = [
+        "c2",
+        "c2/",
+        "link",
+        "none/../c2",
+        "c2/new",
+        "link/new/deeper",
+    ];
+    let mut places: Vec<String> = same.iter().map(|name| at(name)).collect();
+    places.extend(same.iter().map(|name| format!("file://{}", at(name))));
+    places.extend(["FILE://", "file://localhost"].map(|begin| begin.to_owned() + &at("c%32")));
+    for (source, place) in sources
+        .iter()
+        .flat_map(|s| places.iter().map(move |p| (s, p)))
+    {
+        for force in [false, true] {
+            let builder = Builder::new(Source::detect(source).unwrap(), place, copy())
+                .force(force)
+                .workers(0)
+                .helper(FEATHERLOAD);
+            let e = builder.build().unwrap_err();
+            let is_refused = ["inside the source", "where shards of the source lie"]
+                .iter()
+                .any(|words| e.to_string().contains(words));
+            assert!(e.is_usage() && is_refused, "{source} to {place}: {e}");
+        }
+    }
+    assert_same(&whole, &files(&cache), "the source");
+    let names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "nothing else was made: {names:?}");
+}
+
+#[test]
+fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
+    let src = data(1, 4);
+    let dir = tempfile::tempdir().unwrap();
+    let list = dir.path().join("list.txt");
+    fs::write(&list, "class0/000.jpg 0\nclass0/001.jpg 0\n").unwrap();
+    let options = ListOptions {
+        root: Some(src.path().to_owned()),
+        ..ListOptions::default()
+    };
+    let class = src.path().join("class0");
+    let before = files(&class);
+    for place in [
+        class.display().to_string(),
+        format!("file://{}", class.display()),
+    ] {
+        let source = Source::List(list.clone(), options.clone());
+        let builder = Builder::new(source, &place, copy())
+            .workers(0)
+            .helper(FEATHERLOAD);
+        let e = builder.build().unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("beside them"),
+            "{place}: {e}"
+        );
+    }
+    assert_same(&before, &files(&class), "the pictures");
+
+    // A link stands for the shard: the one that would be replaced lies where it leads.
+    let tars = dir.path().join("tars");
+    build(src.path(), &tars, copy());
+    let linked = dir.path().join("linked.tar");
+    std::os::unix::fs::symlink(tars.join("shard-000000.tar"), &linked).unwrap();
+    let before = files(&tars);
+    for force in [false, true] {
+        let source = Source::detect(&linked).unwrap();
+        let builder = Builder::new(source, &tars, copy()).workers(0).force(force);
+        let e = builder.build().unwrap_err();
+        assert!(
+            e.is_usage() && e.to_string().contains("shard of the source"),
+            "{e}"
+        );
+    }
+    assert_same(&before, &files(&tars), "the shards");
+}
+
+#[test]
+fn a_build_that_is_refused_leaves_no_folder() {
+    let src = data(1, 2);
+    fs::write(src.path().join("class0/bad.jpg"), "no picture").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let e = built(src.path(), &dir.path().join("a/b"), copy()).build();
+    assert!(e.unwrap_err().is_sample());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -151,7 +151,6 @@ enum Part {
 
 pub fn run(args: BenchArgs) -> Result<Outcome> {
     let began = Instant::now();
-    interrupt::end_the_process()?;
     match measure(&args, began) {
         // A Ctrl-C reaches the whole group, and may end a process of the run
         // before this one: then it is what happened.

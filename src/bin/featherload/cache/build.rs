@@ -215,7 +215,6 @@ impl BuildArgs {
 }
 
 pub fn run(args: BuildArgs) -> Result<Outcome> {
-    interrupt::end_the_process()?;
     let builder = args.builder()?;
     let mut told = Told::new(!args.json, args.progress);
     let (mut begun, mut announced, mut failed) = (false, None, None);

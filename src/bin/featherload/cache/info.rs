@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::told;
 use crate::Outcome;
-use crate::interrupt;
 use crate::output::{self, grouped, line};
 
 /// Say what a cache holds and by what it was built, and read samples for a second
@@ -26,7 +25,6 @@ pub struct InfoArgs {
 }
 
 pub fn run(args: InfoArgs) -> Result<Outcome> {
-    interrupt::end_the_process()?;
     let info = cache::info(&args.dst)?;
     if args.json {
         output::json(&json!({ "folder": args.dst.to_string_lossy(), "info": info }))?;

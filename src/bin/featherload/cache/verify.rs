@@ -8,7 +8,6 @@ use featherload::{Result, error};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::interrupt;
 use crate::output;
 
 /// Compare every byte of a cache with its checksums, and name what is damaged.
@@ -37,7 +36,6 @@ pub struct VerifyArgs {
 const NAMED: usize = 100;
 
 pub fn run(args: VerifyArgs) -> Result<Outcome> {
-    interrupt::end_the_process()?;
     let mut options = VerifyOptions::default();
     options.workers = args.workers;
     let bar = output::bytes(!args.json);

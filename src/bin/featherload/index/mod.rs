@@ -45,7 +45,7 @@ pub struct IndexArgs {
     #[arg(long, value_name = "N", conflicts_with = "no_headers")]
     max_pixels: Option<u64>,
 
-    /// Keep the index: give FILE as SRC to later runs.
+    /// Keep the index: give FILE as SRC to later runs. Replaces a saved index, and no other file.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 

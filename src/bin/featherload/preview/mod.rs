@@ -27,7 +27,7 @@ use self::samples::{Preview, Sample};
 use self::terminal::Screen;
 use crate::run_args::LoaderArgs;
 use crate::source_args::SourceArgs;
-use crate::{Outcome, interrupt, output};
+use crate::{Outcome, output};
 
 /// Shows samples beside what a model gets of them: each original with the parts that the
 /// recipe's draws take of it, then these draws in colours for a screen, with label and id.
@@ -98,7 +98,6 @@ struct Told<'a> {
 }
 
 pub fn run(args: PreviewArgs) -> Result<Outcome> {
-    interrupt::end_the_process()?;
     let screen = match args.out.is_none() && !args.json {
         true => Screen::here(),
         false => None,

@@ -42,7 +42,6 @@ use crate::setup::Setup;
 use crate::{Outcome, interrupt, output};
 
 pub fn run(args: RssArgs) -> Result<Outcome> {
-    interrupt::end_the_process()?;
     let planned = check(&args)?;
     interrupt::end_the_run()?;
     let ended = measure(&args, &planned);

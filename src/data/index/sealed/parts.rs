@@ -94,6 +94,14 @@ impl Part {
     }
 }
 
+/// What an index says of one shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardExtent {
+    pub(crate) samples: u64,
+    /// The end of the samples' bytes, counted from the shard's beginning.
+    pub(crate) end: u64,
+}
+
 /// Where the sections lie in bytes that were checked.
 #[derive(Debug, Clone)]
 pub(crate) struct PartsAt {
@@ -237,6 +245,23 @@ impl PartsAt {
         bytes
             .get(self.shard_paths.clone())?
             .get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// How many samples each shard has, and where the last of their bytes lies.
+    pub(crate) fn extents(&self, bytes: &[u8], samples: usize) -> Vec<ShardExtent> {
+        let first = |number: usize| match number < self.shards {
+            true => self.firsts.unsigned(bytes, number).unwrap_or(0) as usize,
+            false => samples,
+        };
+        let end = |id| Some(self.offsets.unsigned(bytes, id)? + self.sizes.unsigned(bytes, id)?);
+        let extent = |number| {
+            let ids = first(number)..first(number + 1);
+            ShardExtent {
+                samples: ids.len() as u64,
+                end: ids.filter_map(end).max().unwrap_or(0),
+            }
+        };
+        (0..self.shards).map(extent).collect()
     }
 
     /// Where a sample lies whose id is one.

@@ -1,0 +1,104 @@
+//! A cache is not written into what it is made of: its files would change the source, or take the
+//! place of shards.
+//!
+//! In the consumer. Places are paths or addresses; they are compared by what they lead to.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::data::index::Index;
+use crate::error::{Error, Result};
+use crate::fetch::Address;
+use crate::loader::Source;
+use crate::sys::location::Location;
+
+/// # Errors
+/// A place inside the folder or the address that is the source.
+pub(super) fn check_source(source: &Source, place: &Path) -> Result<()> {
+    let is_within = |folder: &Path| -> Result<bool> {
+        let folder = Location::of(folder).map_err(|e| Error::io_at("find", folder, e))?;
+        Ok(Address::location(place)?.is_some_and(|place| place.is_within(&folder)))
+    };
+    match source {
+        Source::Folder(folder, _) | Source::Cache(folder) | Source::Cifar(folder, _) => {
+            match is_within(folder)? {
+                true => Err(inside(place, &folder.display().to_string())),
+                false => Ok(()),
+            }
+        }
+        Source::Store(address, _) => check_address(address, place),
+        // What their files lie beside is known when they are read.
+        _ => Ok(()),
+    }
+}
+
+fn check_address(source: &Address, place: &Path) -> Result<()> {
+    for folder in source.folders()? {
+        if Address::parse(&folder)?.is(place)? {
+            return Err(Error::config(format!(
+                "{} is where shards of the source lie: name another place",
+                place.display()
+            )));
+        }
+    }
+    // Of shards that are named nothing else is read.
+    match !Index::names_tars(source.as_str()) && source.contains(place)? {
+        true => Err(inside(place, source.as_str())),
+        false => Ok(()),
+    }
+}
+
+fn inside(place: &Path, source: &str) -> Error {
+    Error::config(format!(
+        "{} lies inside the source {source}, which it would change: name a folder elsewhere",
+        place.display()
+    ))
+}
+
+/// # Errors
+/// A place that files of the source lie in; of a folder of pictures also one below, where links
+/// lead to it.
+pub(super) fn check_files(index: &Index, place: &Path, is_folder: bool) -> Result<()> {
+    let Some(at) = Address::location(place)? else {
+        return Ok(());
+    };
+    if index.shards() > 0 {
+        for shard in (0..index.shards()).map(|number| index.shard_path(number)) {
+            // A shard that a link leads to is replaced where it lies.
+            let target = shard.canonicalize().ok();
+            let mut files = [Some(shard.clone()), target].into_iter().flatten();
+            if files.any(|file| file.parent().is_some_and(|f| at.is_folder(f, false))) {
+                return Err(Error::config(format!(
+                    "{} is a shard of the source, and the cache would be written beside it: name \
+                     another folder",
+                    shard.display()
+                )));
+            }
+        }
+        return Ok(());
+    }
+    for folder in folders(index) {
+        if at.is_folder(&folder, is_folder) {
+            return Err(Error::config(format!(
+                "{} has samples of the source, and the cache would be written beside them: name \
+                 another folder",
+                folder.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The folders that samples which are files lie in. One may come twice.
+fn folders(index: &Index) -> impl Iterator<Item = PathBuf> {
+    let mut last: &[u8] = b"\0";
+    (0..index.len()).filter_map(move |id| {
+        let path = index.relative_path(id).as_os_str().as_bytes();
+        let end = path.iter().rposition(|&b| b == b'/').unwrap_or(0);
+        // Samples of a folder mostly follow each other.
+        let is_new = last != &path[..end];
+        last = &path[..end];
+        is_new.then(|| index.root().join(OsStr::from_bytes(last)))
+    })
+}

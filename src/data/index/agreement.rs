@@ -1,0 +1,107 @@
+//! Whether an index agrees with what it is of: the manifest of a cache, or the lengths of shards.
+//!
+//! Used in the consumer and in the fetcher, when an index is opened that may come from elsewhere.
+//! Reads no shard.
+
+use std::path::Path;
+
+use crate::data::index::Index;
+use crate::data::index::sealed::ShardExtent;
+use crate::data::shard::manifest::{CacheManifest, ShardEntry, shard_name};
+
+impl Index {
+    /// Of each shard, in their order; none where samples are files.
+    fn extents(&self) -> Vec<ShardExtent> {
+        self.layout.extents(self.sealed.bytes())
+    }
+
+    /// Whether all samples lie within their shards, which are so long; pages of other files aside.
+    ///
+    /// # Errors
+    /// The first shard that is too short, in words.
+    pub(crate) fn check_ends(&self, lengths: impl Iterator<Item = u64>) -> Result<(), String> {
+        for (number, (extent, length)) in (0..).zip(self.extents().iter().zip(lengths)) {
+            if extent.end > length && self.page(number).is_none() {
+                return Err(format!(
+                    "names a sample that ends at byte {} of shard {number}, which has {length}",
+                    extent.end
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is the index of the cache with this manifest: its shards by their names, in
+    /// the cache's folder; their samples, by number and within the shards; labels and classes.
+    /// The root is `/`.
+    ///
+    /// # Errors
+    /// What differs, in words.
+    pub(crate) fn check_cache(&self, manifest: &CacheManifest) -> Result<(), String> {
+        if self.shards() != manifest.shards.len() as u64 || self.has_boxes() {
+            return Err(format!(
+                "has {} shards, and its manifest {}",
+                self.shards(),
+                manifest.shards.len()
+            ));
+        }
+        let shards = (0..).zip(&manifest.shards);
+        for ((number, entry), extent) in shards.zip(self.extents()) {
+            self.check_shard(number, entry, extent)?;
+        }
+        let samples = manifest.shards.iter().map(|entry| entry.samples);
+        let samples = samples.fold(0, u64::saturating_add);
+        if self.len() != manifest.samples || samples != manifest.samples {
+            return Err(format!(
+                "has {} samples, its manifest says {} and {samples} in all shards",
+                self.len(),
+                manifest.samples
+            ));
+        }
+        if self.label_width() as u64 != manifest.label_width {
+            return Err(format!(
+                "has {} numbers per label, and its manifest says {}",
+                self.label_width(),
+                manifest.label_width
+            ));
+        }
+        let mut names = self.classes().iter().map(|name| name.to_string_lossy());
+        let are_same = self.classes().len() == manifest.classes.len()
+            && manifest
+                .classes
+                .iter()
+                .all(|name| names.next().as_deref() == Some(name));
+        match are_same {
+            true => Ok(()),
+            false => Err("has other classes than its manifest".into()),
+        }
+    }
+
+    fn check_shard(
+        &self,
+        number: u64,
+        entry: &ShardEntry,
+        extent: ShardExtent,
+    ) -> Result<(), String> {
+        let name = shard_name(number);
+        let path = self.shard_path(number);
+        // No other name: one may lead out of the cache.
+        let is_named = path == Path::new(&format!("/{name}.tar")) && entry.name == name;
+        if !is_named || self.page(number).is_some() {
+            return Err(format!("does not have {name}.tar as its shard {number}"));
+        }
+        if extent.samples != entry.samples {
+            return Err(format!(
+                "has {} samples in {name}, and its manifest says {}",
+                extent.samples, entry.samples
+            ));
+        }
+        match extent.end <= entry.bytes {
+            true => Ok(()),
+            false => Err(format!(
+                "names a sample that ends at byte {} of {name}, which has {} by its manifest",
+                extent.end, entry.bytes
+            )),
+        }
+    }
+}
