@@ -245,10 +245,7 @@ class Dataset:
     def __getitem__(self, item: int) -> dict[str, Any]:
         parser = self.parser
         index = int(self.indices[item])
-        views = parser.views()
-        if views.step != index:
-            views.go_to(index)
-        view = next(views)
+        view = parser.views()._next(index)
         image, mask = view.image, view.mask
         K = parser.Ks_dict[parser.camera_ids[index]].copy()
         if self.patch_size is not None:
