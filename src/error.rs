@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
@@ -122,17 +123,31 @@ impl Error {
         }
     }
 
-    /// An operation on a file.
+    /// An operation on a file. A path with a NUL byte is a mistake of its writer's, not the
+    /// system's.
     pub fn io_at(
         operation: impl Into<String>,
         path: impl AsRef<Path>,
         source: impl Into<io::Error>,
     ) -> Self {
+        let path = path.as_ref();
+        if path.as_os_str().as_bytes().contains(&0) {
+            return Self::config(format!(
+                "the path {path:?} has a NUL byte, which no name of a file has: correct it where \
+                 it is written"
+            ));
+        }
         Self::Io {
             operation: operation.into(),
-            path: Some(path.as_ref().to_owned()),
+            path: Some(path.to_owned()),
             source: source.into(),
         }
+    }
+
+    /// What a reader of JSON says of a file, with its words in single quotes: words in backticks
+    /// are options.
+    pub(crate) fn words_of_json(e: &serde_json::Error) -> String {
+        e.to_string().replace('`', "'")
     }
 
     /// The same error with advice behind a bad sample's reason; others stay as they are.

@@ -692,7 +692,10 @@ fn a_helper_that_is_none_is_named_within_six_seconds() {
 fn numbers_that_cannot_work_are_usage_errors() {
     let dir = data(1, 3);
     for (b, words) in [
-        (builder(dir.path()).workers(0).batch_size(0), "`batch` is 0"),
+        (
+            builder(dir.path()).workers(0).batch_size(0),
+            "`batch_size` is 0",
+        ),
         (builder(dir.path()).workers(1).depth(0), "depth is 0"),
         (builder(dir.path()).workers(5000), "workers is 5000"),
         (

@@ -28,6 +28,7 @@ from ._featherload import warnings as warnings_of_the_library
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
+from ._values import LAST, shown, whole
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
@@ -308,7 +309,7 @@ class Loader:
         ``load_state_dict`` with a state of that epoch it goes on where the state stands.
         """
         self._turn.check("set_epoch")
-        self._epoch_asked = _options.whole("epoch", epoch, 0)
+        self._epoch_asked = whole("epoch", epoch, 0, LAST)
 
     @property
     def epoch(self) -> int:
@@ -374,10 +375,10 @@ class Loader:
             epoch, count = read["epoch"], read[counted]
         except (TypeError, ValueError, KeyError):
             raise ConfigError(
-                f"the state is not one that state_dict gave: {state!r:.200}", option="state"
+                f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
-        _options.whole("epoch", epoch, 0)
-        _options.whole(counted, count, 0)
+        whole("epoch", epoch, 0)
+        whole(counted, count, 0)
         self._resume = read
         self._epoch_asked = None
 
@@ -417,7 +418,7 @@ class Loader:
         where it is.
         """
         self._check_process()
-        _options.whole("rows", rows, 1)
+        whole("rows", rows, 1)
         source, loader = self._said
         of_the_run = (
             "upload",

@@ -21,6 +21,7 @@ from ._processes import private_bytes
 from ._reports import ScenePlan
 from ._scene import Frame, Scene, Split
 from ._turn import Turn
+from ._values import LAST, shown, whole
 
 _log = logging.getLogger("featherload")
 _Stream = TypeVar("_Stream", RayStream, ViewStream)
@@ -79,10 +80,10 @@ class SceneRun(Generic[_Stream]):
 
     def go_to(self, step: int) -> None:
         """The next step is ``step``."""
-        number = _options.whole("step", step, 0)
+        number = whole("step", step, 0, LAST)
         self._turn.check("go_to")
         with self._turn.lock:
-            self._open().go_to(number or 0)
+            self._open().go_to(number)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: the step that comes next, and what it depends on but the rank.
@@ -102,7 +103,7 @@ class SceneRun(Generic[_Stream]):
             text = json.dumps(dict(state), default=operator.index)
         except (TypeError, ValueError):
             raise ConfigError(
-                f"the state is not one that state_dict gave: {state!r:.200}", option="state"
+                f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
         self._turn.check("load_state_dict")
         with self._turn.lock:

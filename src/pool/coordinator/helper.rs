@@ -37,9 +37,21 @@ impl Helper {
         }
     }
 
+    /// Whether it is featherload's command line, whose users write no `main`.
+    fn is_command_line(&self) -> bool {
+        match self {
+            Self::Own => is_command_line(),
+            Self::Other(path) => path.file_name().is_some_and(|name| name == NAME),
+        }
+    }
+
     /// What to try when it did not greet.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
+            _ if self.is_command_line() => {
+                "run it with --version to see whether it runs at all, and look at the limits of \
+                 processes (`ulimit -a`) and at the memory that is free"
+            }
             Self::Own => {
                 "this program is its own helper: make `featherload::init();` the first line of \
                  main, before arguments are read; a test of cargo's harness needs another program, \
@@ -60,6 +72,13 @@ impl fmt::Display for Helper {
             Self::Other(path) => path.display().fmt(f),
         }
     }
+}
+
+/// Whether this program is featherload's command line, as its name says.
+pub(crate) fn is_command_line() -> bool {
+    own_executable()
+        .file_name()
+        .is_some_and(|name| name == NAME)
 }
 
 /// What this program is called in messages.
