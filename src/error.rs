@@ -502,6 +502,15 @@ mod tests {
         assert!(e.to_string().starts_with("open a.jpg: No such file"));
         assert!(!e.is_usage() && e.is_io());
         assert_eq!(e.path(), Some(Path::new("a.jpg")));
+        // A name that no file has is the caller's mistake.
+        let why = std::fs::File::open("a\0b").unwrap_err();
+        let e = Error::io_at("open", "a\0b", why);
+        assert!(e.is_config(), "{e}");
+        assert_eq!(
+            e.to_string(),
+            "the path \"a\\0b\" has a NUL byte, which no name of a file has: correct it where it \
+             is written"
+        );
     }
 
     #[test]

@@ -696,16 +696,29 @@ fn numbers_that_cannot_work_are_usage_errors() {
             builder(dir.path()).workers(0).batch_size(0),
             "`batch_size` is 0",
         ),
-        (builder(dir.path()).workers(1).depth(0), "depth is 0"),
-        (builder(dir.path()).workers(5000), "workers is 5000"),
+        (
+            builder(dir.path()).workers(1).depth(0),
+            "`depth` is 0: use 1 to 1024",
+        ),
+        (
+            builder(dir.path()).workers(5000),
+            "`workers` is 5000: use at most 4096",
+        ),
+        (
+            builder(dir.path()).workers(0).epochs(0),
+            "`epochs` is 0: use at least 1",
+        ),
         (
             builder(dir.path()).workers(0).rank(Rank::new(2, 2)),
             "`rank` is 2 of 2",
         ),
     ] {
-        let e = b.build().unwrap_err();
-        assert!(e.is_usage(), "{e}");
-        assert!(e.to_string().contains(words), "{e}");
+        let forecast = b.clone().forecast(0).map(|_| ());
+        for refused in [b.build().map(|_| ()), forecast] {
+            let e = refused.unwrap_err();
+            assert!(e.is_usage() && e.option_name().is_some(), "{e}");
+            assert!(e.to_string().contains(words), "{e}");
+        }
     }
     let empty = tempfile::tempdir().unwrap();
     let e = builder(empty.path()).workers(1).build().unwrap_err();

@@ -315,6 +315,16 @@ mod tests {
         assert_eq!(find(Some(Path::new("/bin/sh")), None).unwrap(), sh);
     }
 
+    /// Users of the command line write no `main`.
+    #[test]
+    fn only_programs_of_users_are_told_of_init() {
+        let advice = |path: &str| Helper::Other(path.into()).advice();
+        assert!(!advice("/usr/bin/featherload").contains("init()"));
+        assert!(advice("/usr/bin/featherload").contains("ulimit -a"));
+        assert!(advice("/home/me/train").contains("`featherload::init();`"));
+        assert!(Helper::Own.advice().contains("`featherload::init();`"));
+    }
+
     #[test]
     fn only_folders_of_a_build_have_one_above() {
         let of = |exe: &str| beside(Path::new(exe));
