@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
@@ -122,17 +123,31 @@ impl Error {
         }
     }
 
-    /// An operation on a file.
+    /// An operation on a file. A path with a NUL byte is a mistake of its writer's, not the
+    /// system's.
     pub fn io_at(
         operation: impl Into<String>,
         path: impl AsRef<Path>,
         source: impl Into<io::Error>,
     ) -> Self {
+        let path = path.as_ref();
+        if path.as_os_str().as_bytes().contains(&0) {
+            return Self::config(format!(
+                "the path {path:?} has a NUL byte, which no name of a file has: correct it where \
+                 it is written"
+            ));
+        }
         Self::Io {
             operation: operation.into(),
-            path: Some(path.as_ref().to_owned()),
+            path: Some(path.to_owned()),
             source: source.into(),
         }
+    }
+
+    /// What a reader of JSON says of a file, with its words in single quotes: words in backticks
+    /// are options.
+    pub(crate) fn words_of_json(e: &serde_json::Error) -> String {
+        e.to_string().replace('`', "'")
     }
 
     /// The same error with advice behind a bad sample's reason; others stay as they are.
@@ -487,6 +502,15 @@ mod tests {
         assert!(e.to_string().starts_with("open a.jpg: No such file"));
         assert!(!e.is_usage() && e.is_io());
         assert_eq!(e.path(), Some(Path::new("a.jpg")));
+        // A name that no file has is the caller's mistake.
+        let why = std::fs::File::open("a\0b").unwrap_err();
+        let e = Error::io_at("open", "a\0b", why);
+        assert!(e.is_config(), "{e}");
+        assert_eq!(
+            e.to_string(),
+            "the path \"a\\0b\" has a NUL byte, which no name of a file has: correct it where it \
+             is written"
+        );
     }
 
     #[test]

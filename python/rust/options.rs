@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::errors::{mistake, raised};
+use crate::errors::{keyword, mistake, raised};
 use crate::stream::json;
 
 /// Rows of a batch, where neither the caller nor a config says another number: as the
@@ -84,15 +84,47 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
     serde_path_to_error::deserialize(from).map_err(|e| {
         // "loader.on_error: unknown variant `x`, expected one of ... at line 1 column 9"
         let path = e.path().to_string();
+        let mut fields = path.split('.');
         let option = match path.as_str() {
             // Rays have another `split`.
             "scene.split" => "split_by",
-            path => path.split('.').nth(1).unwrap_or(path),
+            "source.path" => "src",
+            path => {
+                let first = fields.next().unwrap_or(path);
+                keyword(fields.next().unwrap_or(first))
+            }
         };
         let why = e.inner().to_string().replace('`', "'");
         let why = why.split(" at line ").next().unwrap_or(&why);
-        mistake(py, option, format!("{option}: {why}"))
+        // Of a sampler: its field.
+        let field = match (option, fields.last()) {
+            ("sampler", Some(field)) => format!("{field}: "),
+            _ => String::new(),
+        };
+        mistake(py, option, format!("{option}: {field}{}", in_words(why)))
     })
+}
+
+/// Whole numbers of Rust's types as ranges.
+fn in_words(why: &str) -> String {
+    let types = [
+        (
+            "expected u32",
+            format!("expected a whole number from 0 to {}", u32::MAX),
+        ),
+        (
+            "expected u64",
+            format!("expected a whole number from 0 to {}", u64::MAX),
+        ),
+        (
+            "expected usize",
+            format!("expected a whole number from 0 to {}", usize::MAX),
+        ),
+        ("expected f64", "expected a number".to_owned()),
+        ("expected f32", "expected a number".to_owned()),
+    ];
+    let known = types.iter().find(|(name, _)| why.ends_with(name));
+    known.map_or_else(|| why.to_owned(), |(name, range)| why.replace(name, range))
 }
 
 impl Options {

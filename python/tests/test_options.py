@@ -15,8 +15,9 @@ import pytest
 import featherload
 from featherload import _labels
 from featherload._featherload import option_names
-from featherload._options import byte_count, dtype_name
+from featherload._options import dtype_name
 from featherload._preview import _png as png
+from featherload._values import byte_count
 
 Make = Callable[..., featherload.Loader]
 
@@ -68,7 +69,11 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
         ({"num_workers": -1}, featherload.ConfigError, "num_workers -1 is too small"),
         ({"batch_size": 16.5}, featherload.ConfigError, "batch_size 16.5 is not a whole number"),
         ({"depth": 0}, featherload.ConfigError, "depth 0 is too small"),
-        ({"seed": 1 << 64}, featherload.ConfigError, "seed: invalid type"),
+        ({"seed": 1 << 64}, featherload.ConfigError, "seed 18446744073709551616 is too large"),
+        ({"epochs": 0}, featherload.ConfigError, "epochs 0 is too small: give at least 1"),
+        ({"src": "a\0b"}, featherload.ConfigError, "src .* has a NUL byte"),
+        ({"shuffle": "no"}, featherload.ConfigError, "shuffle 'no' is neither"),
+        ({"num_workers": 5000}, featherload.ConfigError, "`num_workers` is 5000: use at most"),
         ({"multi_scale": 96}, featherload.ConfigError, "multi_scale 96 is not a list"),
         ({"multi_scale": [(1, 2, 3)]}, featherload.ConfigError, "multi_scale: "),
         ({"memory_limit": 1.5}, featherload.ConfigError, "memory_limit 1.5 is not a whole"),

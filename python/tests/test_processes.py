@@ -179,7 +179,7 @@ def test_ctrl_c_at_any_time_loses_no_batch(loader: Make) -> None:
 def test_ctrl_c_behind_the_lock_loses_no_batch(loader: Make) -> None:
     one = loader(batch_size=8)
     epoch = iter(one)
-    epoch._lock = InterruptedLock(at=3)  # type: ignore[attr-defined]
+    one._turn.lock = InterruptedLock(at=3)  # type: ignore[assignment]
     got = [next(epoch).number for _ in range(2)]
     with pytest.raises(KeyboardInterrupt):
         next(epoch)

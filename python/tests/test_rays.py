@@ -84,7 +84,7 @@ def test_a_batch_is_eight_arrays(rays: Make) -> None:
 def test_ctrl_c_behind_the_lock_loses_no_step(rays: Make) -> None:
     one = rays()
     next(one)
-    one._lock = InterruptedLock()  # type: ignore[assignment]
+    one._turn.lock = InterruptedLock()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         next(one)
     assert one.step == 1 and next(one).step == 1

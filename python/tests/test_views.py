@@ -88,7 +88,7 @@ def test_a_view_is_an_image_with_camera_and_frame(views: Make) -> None:
 def test_ctrl_c_behind_the_lock_loses_no_step(views: Make) -> None:
     one = views()
     next(one)
-    one._lock = InterruptedLock()  # type: ignore[assignment]
+    one._turn.lock = InterruptedLock()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         next(one)
     assert one.step == 1 and next(one).step == 1

@@ -117,9 +117,9 @@ fn bytes_there(path: &Path) -> u64 {
 pub(super) fn advice(sampler: &Sampler) -> String {
     match sampler {
         Sampler::ShardShuffle { window, .. } => {
-            format!("lower `shuffle_window` ({window} samples now) or `batch`")
+            format!("lower `shuffle_window` ({window} samples now) or `batch_size`")
         }
-        Sampler::Sequential => "lower `batch`".to_owned(),
+        Sampler::Sequential => "lower `batch_size`".to_owned(),
         _ => "an order that goes through shards (`sampler: shard-shuffle`)".to_owned(),
     }
 }
@@ -178,9 +178,9 @@ mod tests {
         };
         assert_eq!(
             advice(&window),
-            "lower `shuffle_window` (4096 samples now) or `batch`"
+            "lower `shuffle_window` (4096 samples now) or `batch_size`"
         );
-        assert_eq!(advice(&Sampler::Sequential), "lower `batch`");
+        assert_eq!(advice(&Sampler::Sequential), "lower `batch_size`");
         assert!(advice(&Sampler::Shuffle).contains("`sampler: shard-shuffle`"));
         let weighted = Sampler::RepeatedAugmentation { repeats: 3 };
         assert!(advice(&weighted).contains("goes through shards"));

@@ -71,8 +71,12 @@ impl TarList {
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(LIST);
         let bytes = fs::read(&path).map_err(|e| Error::io_at("read", &path, e))?;
-        let list: Self = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::dataset(&path, format!("is no list of shards: {e}")))?;
+        let list: Self = serde_json::from_slice(&bytes).map_err(|e| {
+            Error::dataset(
+                &path,
+                format!("is no list of shards: {}", Error::words_of_json(&e)),
+            )
+        })?;
         match list.format == FORMAT && list.version == VERSION {
             true => Ok(list),
             false => Err(Error::dataset(

@@ -252,7 +252,7 @@ impl LoaderBuilder {
     }
 
     /// Epochs that the run will have, when that is known: lets workers go on
-    /// to the next epoch without a gap.
+    /// to the next epoch without a gap. At least 1.
     pub fn epochs(mut self, epochs: u64) -> Self {
         self.epochs = Some(epochs);
         self
@@ -305,7 +305,13 @@ impl LoaderBuilder {
     }
 
     /// What runs for each sample: for a device, crops where it can make the rows.
+    ///
+    /// # Errors
+    /// A recipe that cannot run; a run of no epochs.
     pub(super) fn program(&self) -> Result<SampleProgram> {
+        if self.epochs == Some(0) {
+            return Err(Error::option("epochs", "`epochs` is 0: use at least 1"));
+        }
         let program = SampleProgram::compile(&self.recipe)?;
         Ok(match self.device {
             Device::Cpu => program,

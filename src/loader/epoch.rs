@@ -285,7 +285,7 @@ fn check_epoch(option: &'static str, epoch: u64) -> Result<()> {
     }
     Err(Error::option(
         option,
-        format!("`{option}` is epoch {epoch}, which is too far: use at most {LAST_EPOCH}"),
+        format!("epoch {epoch} of `{option}` is too far: use at most {LAST_EPOCH}"),
     ))
 }
 

@@ -17,6 +17,7 @@ use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::upload::UploadChoice;
 use crate::picture::Limits;
 use crate::plan::{Plan, Position};
+use crate::pool::crew::count_of;
 use crate::recipe::{EngineProfile, NumericProfile, SampleProgram};
 
 /// What a run will do to a sample, and the memory that it will take.
@@ -187,8 +188,7 @@ impl LoaderBuilder {
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)));
         let of = |workers: &usize| {
-            let workers = u32::try_from(*workers)
-                .map_err(|_| Error::option("workers", format!("{workers} workers are too many")))?;
+            let workers = count_of(*workers)?;
             on_device::check(self.device, workers)?;
             let host = limit.map_or(HostLimit::None, HostLimit::LowersDepth);
             let settled = prepared.settle(&wanted, workers, host, asked, uploads.as_ref())?;

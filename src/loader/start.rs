@@ -182,7 +182,7 @@ impl LoaderBuilder {
             fetcher.is_none().then(|| place_of(&plan, state.mark())),
             |needed, free| {
                 format!(
-                    "the ring needs {} and {} are available: lower `batch` or `depth`, or use a \
+                    "the ring needs {} and {} are available: lower `batch_size` or `depth`, or use a \
                      smaller `dtype`{}",
                     error::needed(needed),
                     error::room(free),

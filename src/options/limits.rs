@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+/// The largest number of seconds that a [`Duration`] holds.
+const MOST_SECONDS: f64 = 1.8e19;
+
 /// A number of seconds.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(
     from: D,
@@ -13,7 +16,14 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(
     let Some(seconds) = Option::<f64>::deserialize(from)? else {
         return Ok(None);
     };
-    let limit = Duration::try_from_secs_f64(seconds);
-    let limit = limit.map_err(|e| serde::de::Error::custom(format!("{seconds} seconds: {e}")))?;
-    Ok(Some(limit))
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(limit) => Ok(Some(limit)),
+        Err(_) => {
+            // Large numbers with an exponent.
+            let shown = format!("{seconds:?}");
+            let shown = shown.strip_suffix(".0").unwrap_or(&shown);
+            let why = format!("{shown} seconds are no limit: give 0 to {MOST_SECONDS:?}");
+            Err(serde::de::Error::custom(why))
+        }
+    }
 }

@@ -96,7 +96,7 @@ impl Plan {
         if plan.batches() == 0 {
             let o = &plan.options;
             return Err(Error::config(format!(
-                "{} samples over {} ranks fill no batch of {}: lower `batch`, or keep the last \
+                "{} samples over {} ranks fill no batch of {}: lower `batch_size`, or keep the last \
                  batch",
                 plan.positions(),
                 o.world,
@@ -203,7 +203,7 @@ impl Plan {
         rows.saturating_mul(u64::from(self.options.world))
     }
 
-    /// In front of batch `batch` of an epoch.
+    /// In front of batch `batch_size` of an epoch.
     pub(crate) fn mark(&self, epoch: u64, batch: u64) -> Mark {
         Mark::new(epoch, self.samples_before(epoch, batch))
     }
@@ -627,7 +627,7 @@ mod tests {
         };
         for (samples, options, text) in [
             (0, o(1, 0, 1, Tail::Short), "0 samples"),
-            (5, o(0, 0, 1, Tail::Short), "`batch` is 0"),
+            (5, o(0, 0, 1, Tail::Short), "`batch_size` is 0"),
             (5, o(1, 2, 2, Tail::Short), "`rank` is 2 of 2"),
             (5, o(1, 0, 0, Tail::Short), "`rank` is 0 of 0"),
             (5, o(6, 0, 1, Tail::Drop), "fill no batch"),

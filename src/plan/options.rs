@@ -71,7 +71,10 @@ impl PlanOptions {
             )));
         }
         if self.batch == 0 {
-            return Err(Error::option("batch_size", "`batch` is 0: use at least 1"));
+            return Err(Error::option(
+                "batch_size",
+                "`batch_size` is 0: use at least 1",
+            ));
         }
         if self.world == 0 || self.rank >= self.world {
             return Err(Error::option(

@@ -81,10 +81,10 @@ impl TryFrom<Written> for State {
                 let of_all = u64::from(plan.batch).saturating_mul(u64::from(plan.world));
                 (State::VERSION, batch.saturating_mul(of_all))
             }
-            (None, None, _) => return Err("missing field `samples`".to_owned()),
+            (None, None, _) => return Err("missing field 'samples'".to_owned()),
             (_, Some(_), version) => {
                 return Err(format!(
-                    "`batch` is a field of states of version 2, and this one has version {version}"
+                    "'batch' is a field of states of version 2, and this one has version {version}"
                 ));
             }
         };
@@ -209,7 +209,7 @@ impl State {
         };
         if then.batch != now.batch {
             let why = format!("the sampler {} draws whole batches", then.sampler);
-            return differs("batch_size", "`batch`", &why, then.batch, now.batch);
+            return differs("batch_size", "`batch_size`", &why, then.batch, now.batch);
         }
         let counts_batches = matches!(
             then.length,
@@ -338,7 +338,7 @@ mod tests {
         all(64, 4).check_resumable(&all(64, 8)).unwrap();
         let e = all(64, 4).check_resumable(&all(32, 8)).unwrap_err();
         assert_eq!(e.option_name(), Some("batch_size"));
-        let said = "`batch` was 64 and is now 32, and the sampler identity (per_id 4, prob \
+        let said = "`batch_size` was 64 and is now 32, and the sampler identity (per_id 4, prob \
                     sample-avg) draws whole batches. Use the former";
         assert!(e.to_string().contains(said), "{e}");
         for length in [EpochLength::Batches(30), EpochLength::IdentityGroups] {
@@ -393,12 +393,12 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(said("version", 3.into()).contains("`batch` is a field of states of version 2"));
-        assert!(said("samples", 5.into()).contains("`batch` is a field of states of version 2"));
+        assert!(said("version", 3.into()).contains("'batch' is a field of states of version 2"));
+        assert!(said("samples", 5.into()).contains("'batch' is a field of states of version 2"));
         assert!(said("more", 1.into()).contains("unknown field `more`"));
         let mut none = version_2();
         none.as_object_mut().unwrap().remove("batch");
         let e = serde_json::from_value::<State>(none).unwrap_err();
-        assert!(e.to_string().contains("missing field `samples`"), "{e}");
+        assert!(e.to_string().contains("missing field 'samples'"), "{e}");
     }
 }

@@ -16,6 +16,7 @@ use crate::pool::engine::Engine;
 use crate::pool::in_process::InProcess;
 use crate::pool::job::{JobKind, JobOrder};
 use crate::pool::place::Place;
+use crate::pool::ring::layout::MAX_LANES;
 use crate::pool::ring::{Layout, Ring, Shape};
 use crate::pool::sandbox;
 use crate::pool::sandbox::Sandbox;
@@ -93,15 +94,27 @@ pub struct Ready {
     began_ns: u64,
 }
 
+/// A number of workers that a ring has room for.
+///
+/// # Errors
+/// More than that.
+pub(crate) fn count_of(workers: usize) -> Result<u32> {
+    match u32::try_from(workers) {
+        Ok(count) if count <= MAX_LANES => Ok(count),
+        _ => Err(Error::option(
+            "workers",
+            format!("`workers` is {workers}: use at most {MAX_LANES}"),
+        )),
+    }
+}
+
 impl Crew {
     /// Worker processes.
     ///
     /// # Errors
     /// More than can be counted.
     pub fn count(&self) -> Result<u32> {
-        let workers = self.workers.unwrap_or_else(default_workers);
-        u32::try_from(workers)
-            .map_err(|_| Error::option("workers", format!("{workers} workers are too many")))
+        count_of(self.workers.unwrap_or_else(default_workers))
     }
 
     /// Makes the coordinator. `kinds` are the jobs that this process can do itself:

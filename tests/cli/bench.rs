@@ -220,8 +220,7 @@ fn a_run_without_an_epoch_says_that_there_is_nothing_to_do() {
     let dir = data(1, 3);
     let good = dir.path().to_str().unwrap();
     for args in [
-        &["--epochs", "0"][..],
-        &["--epochs", "2", "--start", "2:0"],
+        &["--epochs", "2", "--start", "2:0"][..],
         &["--start", "7:0"],
     ] {
         for workers in ["0", "1"] {
@@ -231,6 +230,10 @@ fn a_run_without_an_epoch_says_that_there_is_nothing_to_do() {
             );
         }
     }
+    refused(
+        &["bench", good, "--epochs", "0"],
+        &["`--epochs` is 0: use at least 1"],
+    );
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn draws_of_identities_go_on_with_other_ranks() {
         assert_eq!(e.option_name(), Some(option), "{e}");
         assert!(e.to_string().contains(said), "{e} lacks {said}");
     };
-    let said = "`batch` was 8 and is now 4, and the sampler identity (per_id 4";
+    let said = "`batch_size` was 8 and is now 4, and the sampler identity (per_id 4";
     refused(make().batch_size(4), &state, "batch_size", said);
     let counted = || make().epoch_length(EpochLength::Batches(5));
     let (_, state) = part(&counted, (2, 8), 1, None);

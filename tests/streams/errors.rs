@@ -692,18 +692,33 @@ fn a_helper_that_is_none_is_named_within_six_seconds() {
 fn numbers_that_cannot_work_are_usage_errors() {
     let dir = data(1, 3);
     for (b, words) in [
-        (builder(dir.path()).workers(0).batch_size(0), "`batch` is 0"),
-        (builder(dir.path()).workers(1).depth(0), "depth is 0"),
-        (builder(dir.path()).workers(5000), "workers is 5000"),
+        (
+            builder(dir.path()).workers(0).batch_size(0),
+            "`batch_size` is 0",
+        ),
+        (
+            builder(dir.path()).workers(1).depth(0),
+            "`depth` is 0: use 1 to 1024",
+        ),
+        (
+            builder(dir.path()).workers(5000),
+            "`workers` is 5000: use at most 4096",
+        ),
+        (
+            builder(dir.path()).workers(0).epochs(0),
+            "`epochs` is 0: use at least 1",
+        ),
         (
             builder(dir.path()).workers(0).rank(Rank::new(2, 2)),
             "`rank` is 2 of 2",
         ),
     ] {
         let e = b.build().unwrap_err();
-        assert!(e.is_usage(), "{e}");
+        assert!(e.is_usage() && e.option_name().is_some(), "{e}");
         assert!(e.to_string().contains(words), "{e}");
     }
+    let e = builder(dir.path()).epochs(0).forecast(0).unwrap_err();
+    assert_eq!(e.option_name(), Some("epochs"), "{e}");
     let empty = tempfile::tempdir().unwrap();
     let e = builder(empty.path()).workers(1).build().unwrap_err();
     assert!(e.is_usage(), "{e}");

@@ -805,7 +805,7 @@ fn a_ring_that_cannot_fit_is_refused_with_the_largest_pictures() {
     assert!(error.is_usage());
     let text = error.to_string();
     for part in [
-        "lower `batch` or `depth`",
+        "lower `batch_size` or `depth`",
         "Each of 1024 slots",
         "giant7.jpg (12007 x 10000) takes 344 MiB",
         "giant6.jpg",

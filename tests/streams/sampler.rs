@@ -502,7 +502,7 @@ fn what_an_order_lacks_is_named() {
         (builder(flat.path()).sampler(PK), "no sample has a class"),
         (
             builder(dir.path()).sampler(few),
-            "there are 6: lower `batch`",
+            "there are 6: lower `batch_size`",
         ),
         (
             builder(dir.path()).sampler(PK).batch_size(6),

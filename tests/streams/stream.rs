@@ -530,7 +530,10 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
             let e = loader.epoch().next().unwrap().unwrap_err();
             assert_eq!(e.option_name(), Some("set_epoch"), "{e}");
             let said = e.to_string();
-            assert!(said.contains(&format!("{epoch}, which is too far")), "{e}");
+            assert!(
+                said.contains(&format!("epoch {epoch} of `set_epoch` is too far")),
+                "{e}"
+            );
             assert!(said.contains(&(1u64 << 62).to_string()), "{e}");
             loader.break_off();
             let next = epoch.saturating_add(1);

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._featherload import RawBatch, Tensor
+from ._values import handle
 
 Framework = Literal["numpy", "torch", "jax"]
 
@@ -150,9 +151,7 @@ class Batch(tuple[Any, Any]):
             if hasattr(self[0], "record_stream") and self[0].is_cuda:
                 self[0].record_stream(stream)
             return
-        handle = getattr(stream, "cuda_stream", stream)
-        # torch's default stream is CUDA's legacy one.
-        raw.record_stream(int(handle) or 1)
+        raw.record_stream(handle(stream))
 
     def to(self, *args: Any, **options: Any) -> Batch:
         """Images and labels moved or cast as ``torch.Tensor.to`` does; ids and status stay.

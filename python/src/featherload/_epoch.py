@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,14 +27,17 @@ class Epoch(Iterator[Batch]):
         self._superseded = False
         # A batch was handed on; the last call raised.
         self._given = self._failed = False
-        # Threads may share an iterator. A signal's handler may ask in the midst of a call.
-        self._lock = threading.RLock()
+        # Threads may share an iterator. All iterators of a loader take the same turns.
+        self._turn = loader._turn
 
     def __next__(self) -> Batch:
+        turn = self._turn
+        turn.check("next")
         raw: RawBatch | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
-            with self._lock:
+            turn.here.busy = True
+            with turn.lock:
                 self._failed = True
                 loader = self._open()
                 raw = self._stream.next(self._epoch)
@@ -54,10 +56,12 @@ class Epoch(Iterator[Batch]):
         except BaseException:
             # Ctrl-C, a warning that is an error, no memory: the batch comes again.
             if raw is not None:
-                with self._lock:
+                with turn.lock:
                     self._failed = True
                     self._stream.not_taken(raw)
             raise
+        finally:
+            turn.here.busy = False
 
     def _open(self) -> Loader:
         """The loader, with this epoch begun."""
@@ -85,19 +89,31 @@ class Epoch(Iterator[Batch]):
         loader, self._loader = self._loader, None
         if loader is not None and self.begun:
             _accelerate.end(loader)
-            loader._running = None
+            if not self._is_replaced(loader):
+                loader._running = None
+
+    def _is_replaced(self, loader: Loader) -> bool:
+        """Another epoch runs. The garbage collector may end this one only then."""
+        running = None if loader._running is None else loader._running()
+        return running is not None and running is not self
 
     def supersede(self) -> None:
         """Another epoch begins."""
         self._superseded = True
-        self.close()
+        self._close()
 
     def close(self) -> None:
         """Ends the epoch here: the loader's next one is the next. One that gave no batch, or
         that an error ended, is not over: the next one goes on with it.
         """
+        self._turn.check("close")
+        with self._turn.lock:
+            self._close()
+
+    def _close(self) -> None:
         loader = self._loader
         goes_on = self._failed or not self._given
+        goes_on = goes_on or (loader is not None and self._is_replaced(loader))
         self._end()
         if loader is None or goes_on or os.getpid() != loader._pid or loader.closed:
             return
@@ -106,6 +122,6 @@ class Epoch(Iterator[Batch]):
 
     def __del__(self) -> None:
         try:
-            self.close()
+            self._close()
         except Exception:  # the loader was closed, or the interpreter ends
             pass

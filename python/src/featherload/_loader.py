@@ -27,6 +27,8 @@ from ._featherload import RawBatch, Stream
 from ._featherload import warnings as warnings_of_the_library
 from ._preview import Preview
 from ._processes import private_bytes
+from ._turn import Turn
+from ._values import LAST, shown, whole
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
@@ -212,6 +214,7 @@ class Loader:
         self.drop_last: bool = plan["tail"] == "drop"
         self._pads: bool = plan["tail"] == "pad"
         self._batches, self._rows = self._stream.batches(), self._stream.rows()
+        self._turn = Turn("loader")
         self._running: weakref.ref[Epoch] | None = None
         self._broken_off = False
         # Iterators that no batch was asked of.
@@ -286,7 +289,9 @@ class Loader:
                 )
         elif asked is not None:
             self._stream.set_epoch(asked)
-        self._epoch_asked = None
+        if self._epoch_asked == asked:
+            # Another thread may have asked for another one meanwhile.
+            self._epoch_asked = None
         self._broken_off = False
         self._waiting.discard(epoch)
         self._running = weakref.ref(epoch)
@@ -303,7 +308,8 @@ class Loader:
         """The next epoch to begin is ``epoch``, from its first batch. After
         ``load_state_dict`` with a state of that epoch it goes on where the state stands.
         """
-        self._epoch_asked = _options.whole("epoch", epoch, 0)
+        self._turn.check("set_epoch")
+        self._epoch_asked = whole("epoch", epoch, 0, LAST)
 
     @property
     def epoch(self) -> int:
@@ -360,6 +366,7 @@ class Loader:
         other data, another recipe, order or seed, and names what differs. ``samplers.Identity``
         keeps its batch size.
         """
+        self._turn.check("load_state_dict")
         try:
             # Numbers of NumPy and torch are numbers.
             read = json.loads(json.dumps(dict(state), default=operator.index))
@@ -368,10 +375,10 @@ class Loader:
             epoch, count = read["epoch"], read[counted]
         except (TypeError, ValueError, KeyError):
             raise ConfigError(
-                f"the state is not one that state_dict gave: {state!r:.200}", option="state"
+                f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
-        _options.whole("epoch", epoch, 0)
-        _options.whole(counted, count, 0)
+        whole("epoch", epoch, 0)
+        whole(counted, count, 0)
         self._resume = read
         self._epoch_asked = None
 
@@ -411,7 +418,7 @@ class Loader:
         where it is.
         """
         self._check_process()
-        _options.whole("rows", rows, 1)
+        whole("rows", rows, 1)
         source, loader = self._said
         of_the_run = (
             "upload",

@@ -6,7 +6,6 @@ Never in here: what an option does.
 from __future__ import annotations
 
 import json
-import operator
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from ._errors import ConfigError
 from ._helper import helper
+from ._values import as_json, byte_count, path_text, shown, whole, whole_or_none, yes_or_no
 from .samplers import RaySampler, Sampler
 
 DEPTH = 4
@@ -28,7 +28,7 @@ _DTYPES = {
     "float32": "f32",
     "float": "f32",
 }
-_UNITS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_LONGEST_DEVICE = 100
 # Presets whose own dtype is for GPUs.
 _FLOAT_PRESETS = ("train224", "eval224")
 
@@ -41,44 +41,17 @@ def dtype_name(dtype: Any) -> str:
         return name
     if name not in _DTYPES:
         raise ConfigError(
-            f"dtype {name!r} is unknown: use uint8, float16, bfloat16 or float32", option="dtype"
+            f"dtype {shown(name)} is unknown: use uint8, float16, bfloat16 or float32", option="dtype"
         )
     return _DTYPES[name]
 
 
-def whole(option: str, value: Any, least: int) -> int | None:
-    """A whole number: Python's, or one of NumPy's."""
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ConfigError(f"{option} {value!r} is not a whole number", option=option) from None
-    if number < least:
-        raise ConfigError(f"{option} {number} is too small: give at least {least}", option=option)
-    return number
-
-
-def byte_count(option: str, size: Any) -> int | None:
-    """Bytes: a number, or a text such as ``"2G"`` or ``"1500M"`` (units of 1,024)."""
-    if size is None:
-        return None
-    if not isinstance(size, str):
-        whole_bytes = isinstance(size, float) and size.is_integer()
-        return whole(option, int(size) if whole_bytes else size, 0)
-    text = size.strip().upper().removesuffix("IB").removesuffix("B")
-    unit = text[-1:] if text[-1:].isalpha() else ""
-    try:
-        return int(float(text.removesuffix(unit)) * (1 << _UNITS[unit]))
-    except (KeyError, ValueError):
-        raise ConfigError(
-            f"{option} {size!r} is not a size: use one such as 2G or 1500M", option=option
-        ) from None
-
-
 def device_name(device: Any) -> str:
     """``"cpu"``, ``"cuda:N"``; of ``"cuda"`` torch's current device, or torchrun's local rank."""
-    name = str(device)
+    if isinstance(device, (int, float)) or len(name := str(device)) > _LONGEST_DEVICE:
+        raise ConfigError(
+            f"device {shown(device)} is unknown: use cpu, cuda or cuda:N", option="device"
+        )
     if name != "cuda":
         return name
     torch = sys.modules.get("torch")
@@ -126,12 +99,12 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
     """A recipe: a name, a file, a dict, or somebody's transforms."""
     options: dict[str, Any] = {}
     if isinstance(recipe, (str, os.PathLike)):
-        options["recipe"] = os.fspath(recipe)
+        options["recipe"] = path_text("recipe", recipe)
     elif isinstance(recipe, Mapping):
         complete = {"featherload": 1, "name": "recipe", **recipe}
         try:
-            options["recipe_text"] = json.dumps(complete)
-        except TypeError as error:
+            options["recipe_text"] = json.dumps(complete, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
             raise ConfigError(
                 f"the recipe does not fit in a recipe file: {error}", option="recipe"
             ) from None
@@ -170,17 +143,18 @@ def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[s
     if sampler is not None:
         if sampler not in ("shuffle", "sequential"):
             raise ConfigError(
-                f"sampler {sampler!r} is unknown: use 'shuffle', 'sequential' or one of "
+                f"sampler {shown(sampler)} is unknown: use 'shuffle', 'sequential' or one of "
                 "featherload.samplers",
                 option="sampler",
             )
         return {"sampler": sampler}
     if shuffle is not None:
-        return {"sampler": "shuffle" if shuffle else "sequential"}
+        return {"sampler": "shuffle" if yes_or_no("shuffle", shuffle) else "sequential"}
     return {}
 
 
 def tail(drop_last: bool, pad_last: bool) -> dict[str, Any]:
+    drop_last, pad_last = yes_or_no("drop_last", drop_last), yes_or_no("pad_last", pad_last)
     if drop_last and pad_last:
         raise ConfigError("drop_last and pad_last exclude each other: give one", option="pad_last")
     if drop_last or pad_last:
@@ -191,13 +165,19 @@ def tail(drop_last: bool, pad_last: bool) -> dict[str, Any]:
 def scales(sizes: Any) -> dict[str, Any]:
     if not isinstance(sizes, Sequence) or isinstance(sizes, str):
         raise ConfigError(
-            f"multi_scale {sizes!r} is not a list of sizes: use one such as [192, 224, (256, 224)]",
+            f"multi_scale {shown(sizes)} is not a list of sizes: use one such as "
+            "[192, 224, (256, 224)]",
             option="multi_scale",
         )
-    both = [(size, size) if isinstance(size, int) else tuple(size) for size in sizes]
+    both = [
+        tuple(size) if isinstance(size, Sequence) and not isinstance(size, str) else (size, size)
+        for size in sizes
+    ]
     return {"sizes": both, "divided_by": 32}
 
 
+# Keywords of options whose name in the library is another.
+_NAMES = {"path": "src", "workers": "num_workers"}
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
@@ -205,7 +185,7 @@ SOURCE = (
     *("image_field", "label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
 )
 # Whole numbers, with the least that they may be.
-_WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 0, "max_pixels": 1}
+_WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1}
 _BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit")
 
 
@@ -215,7 +195,7 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     """
     said = dict(keywords)
     for option, least in _WHOLE.items():
-        said[option] = whole(option, said[option], least)
+        said[option] = whole_or_none(option, said[option], least)
     for option in _BYTES:
         said[option] = byte_count(option, said[option])
     # With engines of a device the library gives more slots.
@@ -254,7 +234,8 @@ _BYTES_OF_RAYS = ("memory_limit", "gpu_memory_limit", "max_scratch", "max_json_b
 
 def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
     """A path and all keywords of ``Scene``, as the extension reads them."""
-    return json.dumps({"path": _plain("path of a scene", path), "scene": _scene(_read(keywords))})
+    scene = as_json(_scene(_read(keywords)), {"split": "split_by"})
+    return f'{{"path": {json.dumps(path_text("path", path))}, "scene": {scene}}}'
 
 
 def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
@@ -266,7 +247,7 @@ def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
     rank = keywords["rank"]
     if rank is None:
         rank = (place(None, None) or {"rank": 0})["rank"] or 0
-    rank = whole("rank", rank, 0) or 0
+    rank = whole("rank", rank, 0)
     sampler = ray_sampler(keywords["sampler"])
     device = device_name(keywords["device"])
     said = {**keywords, "rank": rank, "sampler": sampler, "device": device}
@@ -306,15 +287,14 @@ def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
                     "featherload.Scene",
                     option=name,
                 )
-    run = {name: _plain(name, value) for name, value in said.items() if value is not None}
-    run["helper"] = helper()
-    if "num_workers" in run:
-        run["workers"] = run.pop("num_workers")
-    both: dict[str, Any] = {kind: run}
+    run = {**said, "helper": helper(), "workers": said["num_workers"]}
+    del run["num_workers"]
+    parts = [f'"{kind}": {as_json(run, _NAMES)}']
     if path is not None:
-        both["path"] = _plain("scene", path)
-        both["scene"] = _scene({**of_scene, "max_pixels": said["max_pixels"]})
-    return json.dumps(both)
+        scene = _scene({**of_scene, "max_pixels": said["max_pixels"]})
+        parts.append(f'"path": {json.dumps(path_text("scene", path))}')
+        parts.append(f'"scene": {as_json(scene, {"split": "split_by"})}')
+    return "{" + ", ".join(parts) + "}"
 
 
 def ray_sampler(sampler: Any) -> Any:
@@ -322,7 +302,7 @@ def ray_sampler(sampler: Any) -> Any:
         return sampler._ray_sampler()
     if sampler not in ("uniform", "by_image"):
         raise ConfigError(
-            f"sampler {sampler!r} is neither 'uniform' nor 'by_image' nor Patches or Pairs of "
+            f"sampler {shown(sampler)} is neither 'uniform' nor 'by_image' nor Patches or Pairs of "
             "featherload.samplers",
             option="sampler",
         )
@@ -333,7 +313,7 @@ def _read(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of ``Scene`` and ``Rays`` with numbers that are numbers."""
     said = dict(keywords)
     for option in _WHOLE_OF_RAYS.keys() & said:
-        said[option] = whole(option, said[option], _WHOLE_OF_RAYS[option])
+        said[option] = whole_or_none(option, said[option], _WHOLE_OF_RAYS[option])
     for option in _BYTES_OF_RAYS:
         if option in said:
             said[option] = byte_count(option, said[option])
@@ -355,30 +335,14 @@ def _split_by(by: Any) -> Any:
         raise ConfigError(
             f"split_by {by} is unknown: use a fraction, a whole number or a name", option="split_by"
         )
-    return {"fraction": by} if isinstance(by, float) else {"interval": whole("split_by", by, 1)}
+    if not isinstance(by, float):
+        return {"interval": whole("split_by", by, 1)}
+    if not 0 <= by <= 1:
+        raise ConfigError(f"split_by {by} is no fraction: give 0 to 1", option="split_by")
+    return {"fraction": by}
 
 
 def text(source: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
     """The library's options, as the extension reads them."""
-
-    def said(options: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: _plain(name, v) for name, v in options.items() if v is not None}
-
-    return json.dumps({"source": said(source), "loader": {**said(loader), "helper": helper()}})
-
-
-def _plain(option: str, value: Any) -> Any:
-    """A path as text."""
-    option = {"path": "src"}.get(option, option)
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if isinstance(value, bytes):
-        raise ConfigError(f"{option} {value!r} is bytes: give os.fsdecode of it", option=option)
-    if isinstance(value, str) and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ConfigError(
-                f"{option} {value!r} is not UTF-8: rename it, or give a link to it", option=option
-            ) from None
-    return value
+    with_helper = {**loader, "helper": helper()}
+    return f'{{"source": {as_json(source, _NAMES)}, "loader": {as_json(with_helper, _NAMES)}}}'

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _values
 from ._batch import Batch, RowStatus
-from ._errors import ConfigError
 
 Levels = npt.NDArray[np.uint8]
 """Height x width x 3."""
@@ -62,8 +62,7 @@ class Preview(Sequence[Row]):
 
     def grid(self, columns: int = 8) -> Levels:
         """All pictures in one, height x width x 3, white where there is none."""
-        if columns < 1:
-            raise ConfigError(f"columns {columns} is too small: give at least 1", option="columns")
+        _values.whole("columns", columns, 1)
         lines = [self._rows[i : i + columns] for i in range(0, len(self), columns)]
         shape = [max((row.image.shape[axis] for row in self._rows), default=0) for axis in (0, 1)]
         whole = np.full(

@@ -17,6 +17,7 @@ from ._reports import ScenePlan
 from ._scene import Scene, Split
 from ._scene_arrays import FRAMEWORKS
 from ._scene_run import SceneRun
+from ._values import whole
 from .samplers import RaySampler
 
 _Path = str | os.PathLike[str]
@@ -167,7 +168,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         text, found = _options.rays_text(None if read else scene, keywords)
         stream = RayStream(text, read._raw if read else None)
         self._begin(stream, read, framework, split, (found, None) if rank is None else None)
-        self.rays = _options.whole("rays", rays, 1) or 0
+        self.rays = whole("rays", rays, 1)
         """Rays of a step."""
         self._steps = self._drawn = 0
         self._began = self._until = 0.0
@@ -201,15 +202,20 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         """
         if rays is None:
             return self._next(self.rays)
-        return self._next(_options.whole("rays", rays, 1) or 0)
+        return self._next(whole("rays", rays, 1))
 
-    def _next(self, rays: int) -> RayBatch:
-        stream = self._open()
+    def _next(self, rays: int, at: int | None = None) -> RayBatch:
+        """The next step, or step ``at``, with so many rays."""
+        stream, turn = self._open(), self._turn
+        turn.check("next")
         raw: RawRays | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
-            with self._lock:
+            turn.here.busy = True
+            with turn.lock:
                 self._check_rank()
+                if at is not None and at != stream.step():
+                    stream.go_to(at)
                 raw = stream.next(rays)
                 self._tell()
                 self._check_copied(raw, 3)
@@ -220,9 +226,11 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         except BaseException:
             # Ctrl-C, a warning that is an error, no memory: the batch comes again.
             if raw is not None:
-                with self._lock:
+                with turn.lock:
                     stream.not_taken(raw)
             raise
+        finally:
+            turn.here.busy = False
 
     def stats(self) -> dict[str, Any]:
         """What happened so far: steps and rays given, their rate, images decoded, times by stage

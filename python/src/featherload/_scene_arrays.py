@@ -8,6 +8,7 @@ import numpy as np
 
 from ._batch import Framework
 from ._featherload import RawRays, RawView, Tensor
+from ._values import handle
 
 FRAMEWORKS: tuple[Framework, ...] = ("numpy", "torch", "jax")
 
@@ -44,9 +45,7 @@ class SceneArrays:
         last of them goes is over. ``stream``: a ``torch.cuda.Stream``, or a handle; it must live
         until then. Without a device it does nothing.
         """
-        handle = getattr(stream, "cuda_stream", stream)
-        # torch's default stream is CUDA's legacy one.
-        self._raw.record_stream(int(handle) or 1)
+        self._raw.record_stream(handle(stream))
 
     def _array(self, name: str) -> Any:
         """The framework's array, or None where there is none."""

@@ -6,7 +6,6 @@ import json
 import logging
 import operator
 import os
-import threading
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -21,6 +20,8 @@ from ._featherload import warnings as warnings_of_the_library
 from ._processes import private_bytes
 from ._reports import ScenePlan
 from ._scene import Frame, Scene, Split
+from ._turn import Turn
+from ._values import LAST, shown, whole
 
 _log = logging.getLogger("featherload")
 _Stream = TypeVar("_Stream", RayStream, ViewStream)
@@ -67,8 +68,8 @@ class SceneRun(Generic[_Stream]):
         self.framework = framework
         self.split = split
         self._found_rank = rank
-        # Threads may share the run. A signal's handler may ask in the midst of a call.
-        self._lock = threading.RLock()
+        # Threads may share the run.
+        self._turn = Turn(self._things)
         self._warned = False
         self._tell()
 
@@ -79,9 +80,10 @@ class SceneRun(Generic[_Stream]):
 
     def go_to(self, step: int) -> None:
         """The next step is ``step``."""
-        number = _options.whole("step", step, 0)
-        with self._lock:
-            self._open().go_to(number or 0)
+        number = whole("step", step, 0, LAST)
+        self._turn.check("go_to")
+        with self._turn.lock:
+            self._open().go_to(number)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: the step that comes next, and what it depends on but the rank.
@@ -101,9 +103,10 @@ class SceneRun(Generic[_Stream]):
             text = json.dumps(dict(state), default=operator.index)
         except (TypeError, ValueError):
             raise ConfigError(
-                f"the state is not one that state_dict gave: {state!r:.200}", option="state"
+                f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
-        with self._lock:
+        self._turn.check("load_state_dict")
+        with self._turn.lock:
             self._open().resume(text)
 
     @cached_property

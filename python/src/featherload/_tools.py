@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 from . import _featherload, _options
+from ._errors import ConfigError
 from ._helper import run_json
 from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
+from ._values import byte_count, path_text, whole
 
 _Path = str | os.PathLike[str]
 
@@ -21,7 +24,7 @@ _Path = str | os.PathLike[str]
 _FLAGS = {"batch_size": "batch", "num_workers": "workers"}
 
 # Sizes: a number is one of bytes, where a command line asks for the unit.
-_SIZES = {"memory_limit", "gpu_memory_limit", "shard_size"}
+_SIZES = {"memory_limit", "gpu_memory_limit", "shard_size", "fetch_limit"}
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
@@ -34,9 +37,22 @@ def _flags(options: dict[str, Any]) -> list[str]:
             # True is the default, and False was left out above.
             continue
         flag = "--" + _FLAGS.get(name, name).replace("_", "-")
-        unit = "B" if name in _SIZES and not isinstance(value, str) else ""
-        flags += [flag] if value is True else [flag, f"{value}{unit}"]
+        # As one argument: a value may begin with a dash.
+        flags.append(flag if value is True else f"{flag}={_text(name, value)}")
     return flags
+
+
+def _text(name: str, value: Any) -> str:
+    """A value as the command line reads it."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return path_text(name, value)
+    if name in _SIZES:
+        return f"{byte_count(name, value)}B"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ConfigError(f"{name} {value} is not a finite number: give one", option=name)
+        return repr(value)
+    return str(whole(name, value, -(1 << 63)))
 
 
 def _with_recipe(
@@ -85,8 +101,8 @@ def rss(
     **options: Any,
 ) -> Rss:
     """Measures the memory of all processes for each number of workers, some seconds each."""
-    options["workers"] = ",".join(map(str, workers))
-    return Rss(_with_recipe(["rss"], recipe, dtype, options, [os.fspath(src)]))
+    options["workers"] = ",".join(str(whole("workers", count, 1)) for count in workers)
+    return Rss(_with_recipe(["rss"], recipe, dtype, options, [path_text("src", src)]))
 
 
 def index(src: _Path, **options: Any) -> IndexReport:
@@ -95,10 +111,10 @@ def index(src: _Path, **options: Any) -> IndexReport:
     Keywords: those of ``Loader`` that say how a source is read. Of tar shards in an object store
     each is fetched once; ``share=True`` puts their index beside them, where other machines find it.
     """
-    return IndexReport(run_json(["index", *_flags(options), os.fspath(src)]))
+    return IndexReport(run_json(["index", *_flags(options), path_text("src", src)]))
 
 
 def doctor(src: _Path | None = None) -> Doctor:
     """What this machine has, and what follows for a run; with ``src``, its data too."""
     # 1: something that a run needs is missing, which the report says.
-    return Doctor(run_json(["doctor", *([] if src is None else [os.fspath(src)])], accept=(0, 1)))
+    return Doctor(run_json(["doctor", *([] if src is None else [path_text("src", src)])], accept=(0, 1)))

@@ -203,15 +203,23 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         Raises ``SampleError`` for an image that cannot be read: mend it, and the next call tries
         it again; ``BatchesHeldError`` when the trainer keeps all that there is memory for.
         """
-        stream = self._open()
+        return self._next()
+
+    def _next(self, at: int | None = None) -> View:
+        """The next view, or that of step ``at``."""
+        stream, turn = self._open(), self._turn
+        turn.check("next")
         raw: RawView | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
-            with self._lock:
+            turn.here.busy = True
+            with turn.lock:
                 self._check_rank()
+                if at is not None and at != stream.step():
+                    stream.go_to(at)
                 raw = stream.next()
                 self._tell()
-                self._check_copied(raw, 2)
+                self._check_copied(raw, 3)
                 index = raw.index
                 view = View(raw, self.framework, self.cameras[index], self.frames[index])
                 self._count()
@@ -220,9 +228,11 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         except BaseException:
             # Ctrl-C, a warning that is an error, no memory: the view comes again.
             if raw is not None:
-                with self._lock:
+                with turn.lock:
                     stream.not_taken(raw)
             raise
+        finally:
+            turn.here.busy = False
 
     @cached_property
     def cameras(self) -> list[Camera]:

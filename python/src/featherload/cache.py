@@ -9,13 +9,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _progress
+from ._errors import ConfigError
 from ._helper import run_json
 from ._reports import CacheReport
 from ._tools import _flags
+from ._values import path_text, shown, whole, whole_or_none
 
 __all__ = ["build", "info", "verify"]
 
@@ -68,32 +70,43 @@ def build(
         "encode": encode,
         "resize": resize,
         "shard_size": shard_size,
-        "shard_samples": shard_samples,
-        "shard": None if shard is None else f"{shard[0]}/{shard[1]}",
+        "shard_samples": whole_or_none("shard_samples", shard_samples, 1),
+        "shard": None if shard is None else _share(shard),
         "finish": finish,
         "shuffle": None,
-        "num_workers": num_workers,
+        "num_workers": whole_or_none("num_workers", num_workers, 0),
         "on_error": on_error,
         "force": force,
-        "stage_dir": None if stage_dir is None else os.fspath(stage_dir),
+        "stage_dir": stage_dir,
         **options,
     }
-    flags = _flags(said) + ([] if shuffle is None else ["--shuffle", str(shuffle)])
-    args = ["cache", "build", *flags, os.fspath(src), os.fspath(dst)]
+    # False is no seed: `_flags` knows another `shuffle`.
+    seed = whole_or_none("shuffle", shuffle, 0)
+    flags = _flags(said) + ([] if seed is None else [f"--shuffle={seed}"])
+    args = ["cache", "build", *flags, path_text("src", src), path_text("dst", dst)]
     with _progress.Steps(shown=progress) as steps:
         return _report([*args, "--progress", "json"], steps.tell)
 
 
 def info(dst: _Path) -> CacheReport:
     """What a cache holds, by what it was built, and how fast it is read."""
-    return _report(["cache", "info", os.fspath(dst)])
+    return _report(["cache", "info", path_text("dst", dst)])
 
 
 def verify(dst: _Path) -> CacheReport:
     """Compares every byte with its checksum. ``.ok`` is False where something is damaged, and
     ``["findings"]`` names it.
     """
-    return _report(["cache", "verify", os.fspath(dst)])
+    return _report(["cache", "verify", path_text("dst", dst)])
+
+
+def _share(shard: Any) -> str:
+    """``(k, n)`` as the command line reads it."""
+    if not isinstance(shard, Sequence) or len(shard) != 2:
+        raise ConfigError(
+            f"shard {shown(shard)} is not a share: give one such as (0, 4)", option="shard"
+        )
+    return "/".join(str(whole("shard", number, 0)) for number in shard)
 
 
 def _report(

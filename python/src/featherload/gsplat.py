@@ -28,6 +28,7 @@ import torch
 from ._colmap import read_images, read_points
 from ._errors import ConfigError, DatasetError
 from ._scene import Camera, Scene
+from ._values import path_text, whole, whole_or_none
 from ._views import Views
 
 _Floats = npt.NDArray[np.float64]
@@ -79,9 +80,8 @@ class Parser:
                 option="load_exposure",
             )
         for name, value in (("factor", factor), ("test_every", test_every)):
-            if not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} {value!r} is not a whole number from 1 on", option=name)
-        self.data_dir = os.fspath(data_dir)
+            whole(name, value, 1)
+        self.data_dir = path_text("data_dir", data_dir)
         self.factor = factor
         self.normalize = normalize
         self.test_every = test_every
@@ -227,10 +227,7 @@ class Dataset:
         patch_size: int | None = None,
         load_depths: bool = False,
     ) -> None:
-        if patch_size is not None and patch_size < 1:
-            raise ConfigError(
-                f"patch_size {patch_size} is too small: give at least 1", option="patch_size"
-            )
+        whole_or_none("patch_size", patch_size, 1)
         self.parser = parser
         self.split = split
         self.patch_size = patch_size
@@ -245,10 +242,7 @@ class Dataset:
     def __getitem__(self, item: int) -> dict[str, Any]:
         parser = self.parser
         index = int(self.indices[item])
-        views = parser.views()
-        if views.step != index:
-            views.go_to(index)
-        view = next(views)
+        view = parser.views()._next(index)
         image, mask = view.image, view.mask
         K = parser.Ks_dict[parser.camera_ids[index]].copy()
         if self.patch_size is not None:

@@ -28,6 +28,7 @@ from typing import Any
 from . import _errors, _progress, _tools, cache
 from ._errors import ConfigError, DatasetError, Error, SampleError, WorkerError
 from ._reports import CacheReport
+from ._values import path_text, whole
 
 __all__ = ["build_cache"]
 
@@ -99,18 +100,18 @@ def build_cache(
             "featherload.cache.build",
             option=sorted(refused)[0],
         )
-    if shard_samples < 1:
-        raise ConfigError(
-            f"shard_samples is {shard_samples}: use at least 1", option="shard_samples"
-        )
-    if num_cpus < 1:
-        raise ConfigError(f"num_cpus is {num_cpus}: use at least 1", option="num_cpus")
+    whole("shard_samples", shard_samples, 1)
+    whole("num_cpus", num_cpus, 1)
+    # -1 is for ever, as in Ray.
+    whole("retries", retries, -1)
     said = {
         name: os.path.abspath(value) if name in _PATHS and value is not None else value
         for name, value in options.items()
     }
-    source = os.fspath(src) if _is_address(src) else os.path.abspath(src)
-    folder = os.fspath(dst) if _is_address(dst) else os.path.abspath(dst)
+    source = path_text("src", src)
+    source = source if _is_address(source) else os.path.abspath(source)
+    folder = path_text("dst", dst)
+    folder = folder if _is_address(folder) else os.path.abspath(folder)
     names = {name: value for name, value in said.items() if name in _SOURCE}
     samples = _tools.index(source, no_headers=True, **names)["samples"]
     shards = max(1, -(-samples // shard_samples))

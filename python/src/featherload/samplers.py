@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._values import numbers
+
 __all__ = [
     "Identity",
     "LargestFirst",
@@ -77,7 +79,7 @@ class Weighted(Sampler):
             "sampler": {"weighted": {"weights": kind, "num_samples": self.num_samples}}
         }
         if self.weights is not None:
-            options["sample_weights"] = [float(w) for w in self.weights]
+            options["sample_weights"] = numbers("sampler", self.weights)
         return options
 
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import warnings
 import weakref
@@ -17,6 +18,7 @@ from typing import Any
 from . import _image_folder, _options, _torch_order
 from ._errors import ConfigError
 from ._loader import Loader
+from ._values import shown
 
 __all__ = ["DataLoader"]
 
@@ -267,22 +269,22 @@ class DataLoader(Loader):
 def _check_numbers(batch_size: Any, num_workers: Any, drop_last: Any, timeout: Any) -> None:
     if type(batch_size) is not int or batch_size < 1:
         raise ConfigError(
-            f"batch_size={batch_size!r} is not served here: give a whole number from 1 (for single "
+            f"batch_size={shown(batch_size)} is not served here: give a whole number from 1 (for single "
             "samples batch_size=1)",
             option="batch_size",
         )
     if type(num_workers) is not int or num_workers < 0:
         raise ConfigError(
-            f"num_workers={num_workers!r} is not a number of workers: give 1 or more (0 is 1 here)",
+            f"num_workers={shown(num_workers)} is not a number of workers: give 1 or more (0 is 1 here)",
             option="num_workers",
         )
     if type(drop_last) is not bool:
         raise ConfigError(
-            f"drop_last={drop_last!r} is neither True nor False: give one of them",
+            f"drop_last={shown(drop_last)} is neither True nor False: give one of them",
             option="drop_last",
         )
-    if type(timeout) not in (int, float) or not timeout >= 0:
+    if type(timeout) not in (int, float) or not 0 <= timeout < math.inf:
         raise ConfigError(
-            f"timeout={timeout!r} is not a time: give seconds, or 0 for the default",
+            f"timeout={shown(timeout)} is not a time: give seconds, or 0 for the default",
             option="timeout",
         )

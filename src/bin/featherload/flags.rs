@@ -59,7 +59,10 @@ fn gather(command: &Command, flags: &mut BTreeSet<String>) {
 
 /// The flag of an option's name.
 fn flag(name: &str, flags: &BTreeSet<String>) -> Option<String> {
-    let long = name.replace('_', "-");
+    let long = match name {
+        "batch_size" => "batch".to_owned(),
+        name => name.replace('_', "-"),
+    };
     flags.contains(&long).then(|| format!("--{long}"))
 }
 
@@ -71,12 +74,14 @@ fn ticked(text: &str, flags: &BTreeSet<String>) -> Option<String> {
     }
 }
 
-/// Words with `_` that stand alone; parts of paths do not.
+/// Words with `_` that stand alone; parts of paths do not, nor words in single quotes: these
+/// are a file's own.
 fn words(text: &str, flags: &BTreeSet<String>, shown: &mut String) {
     for word in text.split_inclusive(char::is_whitespace) {
         let edge = |c: char| !c.is_alphanumeric() && c != '_' && c != '/' && c != '-';
         let name = word.trim_matches(edge);
-        match flag(name, flags).filter(|_| name.contains('_')) {
+        let is_quoted = word.contains('\'');
+        match flag(name, flags).filter(|_| name.contains('_') && !is_quoted) {
             Some(flag) => shown.push_str(&word.replacen(name, &flag, 1)),
             None => shown.push_str(word),
         }
@@ -104,7 +109,12 @@ mod tests {
                 "check `delimiter`, or `labels: none`",
                 "check `--delimiter`, or `--labels none`",
             ),
-            // Neither words, nor paths, nor what no sub-command has.
+            ("lower `batch_size`", "lower `--batch`"),
+            // Neither words, nor paths, nor what no sub-command has, nor fields of a file.
+            (
+                "missing field 'max_pixels' at line 1",
+                "missing field 'max_pixels' at line 1",
+            ),
             ("labels of workers", "labels of workers"),
             (
                 "/data/max_pixels/a.jpg, on_error.jpg",

@@ -200,7 +200,7 @@ pub(super) fn unopened(path: &Path, e: &std::io::Error) -> Error {
 }
 
 fn malformed(path: &Path, e: &serde_json::Error) -> Error {
-    let text = e.to_string();
+    let text = Error::words_of_json(e);
     let place = format!(" at line {} column {}", e.line(), e.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
     // An error that was given a name is no longer one of its kind.

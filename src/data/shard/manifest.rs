@@ -332,7 +332,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             version: u32,
         }
         let text = |e: serde_json::Error| Damage::Text {
-            what: e.to_string(),
+            what: Error::words_of_json(&e),
         };
         let head: Head = serde_json::from_slice(bytes).map_err(text)?;
         if head.format != Self::FORMAT {

@@ -23,7 +23,7 @@ pub(in crate::loader) fn check_first_step(step: u64) -> Result<()> {
     }
     Err(Error::option(
         "start",
-        format!("`start` is step {step}, which is too far: use at most {LAST_STEP}"),
+        format!("step {step} of `start` is too far: use at most {LAST_STEP}"),
     ))
 }
 

@@ -54,7 +54,7 @@ impl Identities {
         if identities < per_batch {
             return Err(Error::config(format!(
                 "a batch of {batch} with per_id = {per_id} has {per_batch} identities, and there \
-                 are {identities}: lower `batch`, or raise per_id"
+                 are {identities}: lower `batch_size`, or raise per_id"
             )));
         }
         Ok(Self {

@@ -172,7 +172,7 @@ impl Sampler {
                 at_least_one("per_id", u64::from(per_id))?;
                 if !batch.is_multiple_of(per_id) {
                     return Err(Error::config(format!(
-                        "`batch` is {batch}, which is no multiple of per_id = {per_id}: the \
+                        "`batch_size` is {batch}, which is no multiple of per_id = {per_id}: the \
                          identity sampler takes {per_id} samples of each identity"
                     )));
                 }

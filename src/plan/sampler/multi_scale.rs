@@ -137,7 +137,7 @@ impl Scales {
             };
             let rows = u32::try_from(rows).map_err(|_| {
                 Error::config(format!(
-                    "a batch of size {height}x{width} would have {rows} rows: lower `batch`"
+                    "a batch of size {height}x{width} would have {rows} rows: lower `batch_size`"
                 ))
             })?;
             Ok(Scale { size, rows })

@@ -521,9 +521,12 @@ fn bad_numbers_are_named() {
         (identity(0), "per_id is 0"),
         (
             identity(3),
-            "`batch` is 4, which is no multiple of per_id = 3",
+            "`batch_size` is 4, which is no multiple of per_id = 3",
         ),
-        (identity(1), "there are 3: lower `batch`, or raise per_id"),
+        (
+            identity(1),
+            "there are 3: lower `batch_size`, or raise per_id",
+        ),
         (
             Sampler::Weighted {
                 weights: Weights::Given,
@@ -555,7 +558,7 @@ fn bad_numbers_are_named() {
             &[(32_000, 32_000), (1, 1)],
             1,
             5,
-            "5120000000 rows: lower `batch`",
+            "5120000000 rows: lower `batch_size`",
         ),
     ] {
         let multi_scale = Some(MultiScale {

@@ -37,9 +37,21 @@ impl Helper {
         }
     }
 
+    /// Whether it is featherload's command line, whose users write no `main`.
+    fn is_command_line(&self) -> bool {
+        match self {
+            Self::Own => is_command_line(),
+            Self::Other(path) => path.file_name().is_some_and(|name| name == NAME),
+        }
+    }
+
     /// What to try when it did not greet.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
+            _ if self.is_command_line() => {
+                "run it with --version to see whether it runs at all, and look at the limits of \
+                 processes (`ulimit -a`) and at the memory that is free"
+            }
             Self::Own => {
                 "this program is its own helper: make `featherload::init();` the first line of \
                  main, before arguments are read; a test of cargo's harness needs another program, \
@@ -60,6 +72,13 @@ impl fmt::Display for Helper {
             Self::Other(path) => path.display().fmt(f),
         }
     }
+}
+
+/// Whether this program is featherload's command line, as its name says.
+pub(crate) fn is_command_line() -> bool {
+    own_executable()
+        .file_name()
+        .is_some_and(|name| name == NAME)
 }
 
 /// What this program is called in messages.
@@ -294,6 +313,16 @@ mod tests {
         assert_eq!(e.option_name(), Some("helper"));
         let sh = Helper::Other("/bin/sh".into());
         assert_eq!(find(Some(Path::new("/bin/sh")), None).unwrap(), sh);
+    }
+
+    /// Users of the command line write no `main`.
+    #[test]
+    fn only_programs_of_users_are_told_of_init() {
+        let advice = |path: &str| Helper::Other(path.into()).advice();
+        assert!(!advice("/usr/bin/featherload").contains("init()"));
+        assert!(advice("/usr/bin/featherload").contains("ulimit -a"));
+        assert!(advice("/home/me/train").contains("`featherload::init();`"));
+        assert!(Helper::Own.advice().contains("`featherload::init();`"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
 use crate::error::Error;
+use crate::pool::coordinator::helper::is_command_line;
 use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, is_helper_command, refusal};
 use crate::pool::coordinator::process::run_coordinator;
 use crate::pool::job::JobKind;
@@ -139,19 +140,38 @@ fn lead(life: &Life) -> i32 {
 /// for: so a preloaded library's is no exception, and it is not left out either, as a
 /// worker might need it to find the files.
 fn why_not(threads: usize, preloaded: Option<String>) -> String {
-    let before = format!(
-        "{threads} threads ran before featherload::init(), and the helper, which forks, may have \
-         one"
-    );
+    // Users of the command line write no `main`.
+    let when = match preloaded.is_some() || is_command_line() {
+        true => "main",
+        false => "featherload::init()",
+    };
+    let before =
+        format!("{threads} threads ran before {when}, and the helper, which forks, may have one");
     match preloaded {
         Some(libraries) => format!(
             "{before}: a library of LD_PRELOAD={libraries} is likely to have started the rest; \
              start the program without it, or name a script as the helper (FEATHERLOAD_HELPER) \
              that unsets LD_PRELOAD and runs `exec featherload \"$@\"`"
         ),
+        None if is_command_line() => format!(
+            "{before}: start it without what injects threads, such as a debugger or a profiler"
+        ),
         None => format!(
             "{before}: make it the first line of main, or name another helper with \
              LoaderBuilder::helper"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preloaded_thread_is_no_mistake_of_main() {
+        let said = why_not(2, Some("agent.so".to_owned()));
+        assert!(said.starts_with("2 threads ran before main, "), "{said}");
+        assert!(said.contains("LD_PRELOAD=agent.so") && !said.contains("init()"));
+        assert!(why_not(2, None).contains("2 threads ran before featherload::init()"));
     }
 }

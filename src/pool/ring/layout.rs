@@ -135,13 +135,14 @@ impl Layout {
         } = shape;
         for (what, value, most) in [
             ("depth", slots, 1 << 10),
-            ("batch size", rows, 1 << 20),
+            ("batch_size", rows, 1 << 20),
             ("workers", lanes, MAX_LANES),
         ] {
             if value == 0 || value > most {
-                return Err(Error::config(format!(
-                    "{what} is {value}, it must lie between 1 and {most}"
-                )));
+                return Err(Error::option(
+                    what,
+                    format!("`{what}` is {value}: use 1 to {most}"),
+                ));
             }
         }
         if slot_bytes == 0 {
@@ -150,7 +151,7 @@ impl Layout {
         let too_large = || {
             Error::config(format!(
                 "a batch of {rows} rows takes {}, and {slots} of them do not fit the address \
-                 space: lower batch or depth",
+                 space: lower `batch_size` or `depth`",
                 needed(slot_bytes)
             ))
         };
@@ -433,11 +434,14 @@ mod tests {
     #[test]
     fn numbers_out_of_range_are_named() {
         for (s, name) in [
-            (shape(0, 1, 1, 1), "depth"),
-            (shape(1, 0, 1, 1), "batch size"),
+            (shape(0, 1, 1, 1), "`depth` is 0"),
+            (shape(1, 0, 1, 1), "`batch_size` is 0: use 1 to 1048576"),
             (shape(1, 1, 1, 0), "workers"),
             (shape(1, 1, 0, 1), "slot"),
-            (shape(1000, 1 << 20, 1 << 60, 1), "lower batch or depth"),
+            (
+                shape(1000, 1 << 20, 1 << 60, 1),
+                "lower `batch_size` or `depth`",
+            ),
         ] {
             let e = Layout::new(s).unwrap_err().to_string();
             assert!(e.contains(name), "{e}");

@@ -99,10 +99,7 @@ class ImageDataManager(FullImageDatamanager, Generic[Dataset]):
     def next_train(self, step: int) -> tuple[Cameras, dict[str, Any]]:
         """The camera and the image of a step."""
         self.train_count += 1
-        views = self._train_views
-        if step != self._train_step and views.step != step:
-            views.go_to(step)
-        view = next(views)
+        view = self._train_views._next(None if step == self._train_step else step)
         self._train_step = step
         camera, data = self._train.taken(view)
         if camera.metadata is None:

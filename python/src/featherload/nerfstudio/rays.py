@@ -182,10 +182,7 @@ class _Stream:
         return self._rays
 
     def next(self, step: int) -> tuple[RayBundle, dict[str, Any]]:
-        rays = self.start()
-        if step != self._step and rays.step != step:
-            rays.go_to(step)
-        batch = rays.next(self._wanted())
+        batch = self.start()._next(self._wanted(), None if step == self._step else step)
         self._step = step
         arrays = dict(batch)
         if not bool(arrays["valid"].all()):

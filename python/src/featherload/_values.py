@@ -1,0 +1,161 @@
+"""Values of keywords: what they must be, and how a wrong one is named.
+
+Never in here: which keywords there are.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ._errors import ConfigError
+
+LAST = 1 << 62
+"""The last epoch, and the last step."""
+
+_MOST = (1 << 64) - 1
+_UNITS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+# Characters of a value that an error shows.
+_SHOWN = 100
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it."""
+    if isinstance(value, int) and abs(value) > 1 << 128:
+        # Python refuses to write very long ones.
+        return f"of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except ValueError:
+        # Such a number is inside.
+        text = f"of type {type(value).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def whole(option: str, value: Any, least: int, most: int = _MOST) -> int:
+    """A whole number: Python's, or one of NumPy's."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise ConfigError(
+            f"{option} {shown(value)} is not a whole number: give one from {least} to {most}",
+            option=option,
+        )
+    if number < least:
+        raise ConfigError(
+            f"{option} {shown(number)} is too small: give at least {least}", option=option
+        )
+    if number > most:
+        raise ConfigError(
+            f"{option} {shown(number)} is too large: give at most {most}", option=option
+        )
+    return number
+
+
+def whole_or_none(option: str, value: Any, least: int) -> int | None:
+    return None if value is None else whole(option, value, least)
+
+
+def yes_or_no(option: str, value: Any) -> bool:
+    """True or False: Python's, or NumPy's. A text such as "no" would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ConfigError(
+            f"{option} {shown(value)} is neither True nor False: give one of them", option=option
+        )
+    return bool(value)
+
+
+def byte_count(option: str, size: Any) -> int | None:
+    """Bytes: a number, or a text such as ``"2G"`` or ``"1500M"`` (units of 1,024)."""
+    if size is None:
+        return None
+    if not isinstance(size, str):
+        whole_bytes = isinstance(size, float) and size.is_integer()
+        return whole(option, int(size) if whole_bytes else size, 0)
+    text = size.strip().upper().removesuffix("IB").removesuffix("B")
+    unit = text[-1:] if text[-1:].isalpha() else ""
+    try:
+        count = int(float(text.removesuffix(unit)) * (1 << _UNITS[unit]))
+    except (KeyError, OverflowError, ValueError):
+        raise ConfigError(
+            f"{option} {shown(size)} is not a size: use one such as 2G or 1500M", option=option
+        ) from None
+    return whole(option, count, 0)
+
+
+def numbers(option: str, values: Iterable[Any]) -> list[float]:
+    """Numbers, each of them finite or refused by its reader."""
+    try:
+        return [float(value) for value in values]
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ConfigError(f"{option}: not all are numbers: {error}", option=option) from None
+
+
+def handle(stream: Any) -> int:
+    """The handle of a CUDA stream. torch's default stream is CUDA's legacy one."""
+    return whole("stream", getattr(stream, "cuda_stream", stream), 0) or 1
+
+
+def path_text(option: str, path: Any) -> str:
+    """A path, or a text that may be one."""
+    value = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if isinstance(value, bytes):
+        raise ConfigError(f"{option} {shown(value)} is bytes: give os.fsdecode of it", option=option)
+    if not isinstance(value, str):
+        raise ConfigError(f"{option} {shown(value)} is no path: give a text", option=option)
+    if "\0" in value:
+        raise ConfigError(
+            f"{option} {shown(value)} has a NUL byte, which no name of a file has: leave it out",
+            option=option,
+        )
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{option} {shown(value)} is not UTF-8: rename it, or give a link to it",
+                option=option,
+            ) from None
+    return value
+
+
+def _item(value: Any) -> Any:
+    """A number of NumPy's or torch's as Python's."""
+    try:
+        return value.item()
+    except AttributeError:
+        raise TypeError from None
+
+
+def _plain(option: str, value: Any) -> str:
+    """A value as JSON."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        value = path_text(option, value)
+    try:
+        return json.dumps(value, allow_nan=False, default=_item)
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError(
+            f"{option} {shown(value)} is no value that it can have: give a finite number, a text, "
+            "or what the documentation says",
+            option=option,
+        ) from None
+
+
+def as_json(options: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
+    """Options as a JSON object; None is left out. ``names``: keywords of options whose name is
+    another.
+    """
+    named = names or {}
+    parts = [
+        f"{json.dumps(name)}: {_plain(named.get(name, name), value)}"
+        for name, value in options.items()
+        if value is not None
+    ]
+    return "{" + ", ".join(parts) + "}"

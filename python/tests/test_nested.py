@@ -1,0 +1,241 @@
+"""Code that Python runs in the midst of ``next`` is never given the batch that ``next`` is about
+to hand over: signal handlers, finalizers, callbacks of the garbage collector, trace functions.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from conftest import SCENE_SIZE, write_scene
+
+import featherload
+
+_, _, IMAGES = SCENE_SIZE
+REFUSED = "called inside next"
+SMALL = {"ops": [{"random_resized_crop": {"size": [8, 8]}}]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_scene(tmp_path_factory.mktemp("nested") / "scene")
+
+
+@pytest.fixture
+def runs(photos: Path, folder: Path) -> Iterator[dict[str, Any]]:
+    """An iterator of each kind, and what gives pids and state."""
+    made = {
+        "loader": featherload.Loader(
+            photos, SMALL, batch_size=8, num_workers=1, depth=40, decode="scaled", dtype="uint8"
+        ),
+        "rays": featherload.Rays(folder, rays=40, num_workers=1, depth=40, start=3),
+        "views": featherload.Views(folder, num_workers=1, depth=40),
+    }
+    yield made
+    for one in made.values():
+        one.close()
+
+
+KINDS = ("loader", "rays", "views")
+
+
+def number(given: Any) -> int:
+    return int(given.number if isinstance(given, featherload.Batch) else given.step)
+
+
+def address(given: Any) -> int:
+    if isinstance(given, featherload.Batch):
+        return int(given.images.ctypes.data)
+    array = given.colors if isinstance(given, featherload.RayBatch) else given.image
+    return int(array.ctypes.data)
+
+
+def processes(run: Any) -> list[int]:
+    report = run.report() if isinstance(run, featherload.Views) else run.stats()
+    return [report["coordinator"], *report["workers"]]
+
+
+def refused(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except featherload.Error as error:
+        return REFUSED in str(error)
+    return False
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_handler_reads_and_does_not_move_a_run_inside_next(
+    runs: dict[str, Any], kind: str
+) -> None:
+    run = runs[kind]
+    steps = iter(run)
+    first = next(steps)
+    before = run.state_dict()
+    pids = processes(run)
+    # What was made ahead is used up, so that `next` waits.
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    seen: list[bool] = []
+    states: list[object] = []
+    got = [number(first)]
+
+    def handler(*_: object) -> None:
+        moves: list[Callable[[], object]] = [
+            lambda: next(steps),
+            lambda: next(iter(run)),
+            lambda: run.load_state_dict(before),
+            lambda: run.set_epoch(5) if kind == "loader" else run.go_to(5),
+        ]
+        if kind == "loader":
+            moves.append(steps.close)  # type: ignore[attr-defined]
+        seen.extend(refused(move) for move in moves)
+        states.append(run.state_dict())
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+    old = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        while not states:
+            got.append(number(next(steps)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert seen and all(seen)
+    assert got == list(range(got[0], got[0] + len(got)))
+    # The state stands in front of the batch that `next` was about to give.
+    [state] = states
+    run.load_state_dict(state)
+    assert number(next(iter(run) if kind == "loader" else run)) == got[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_trace_function_is_given_what_next_hands_over(runs: dict[str, Any], kind: str) -> None:
+    run = runs[kind]
+    at, reached = 0, True
+    while reached:
+        reached = False
+        if kind == "loader":
+            run.set_epoch(0)
+        else:
+            run.go_to(0)
+        steps, given, count = iter(run), [], 0
+
+        def trace(frame: FrameType, *_: object) -> Any:
+            nonlocal count, reached
+            if "featherload" not in frame.f_code.co_filename:
+                return None
+            count += 1
+            if count == at + 1 and not reached:  # noqa: B023
+                reached = True
+                try:
+                    given.append(next(steps))  # noqa: B023
+                except featherload.Error as error:
+                    assert REFUSED in str(error)
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            one = next(steps)
+        finally:
+            sys.settrace(before)
+        given.append(one)
+        given.extend(next(steps) for _ in range(3))
+        # Each once, in memory of its own.
+        numbers = sorted(map(number, given))
+        assert numbers == list(range(len(given))), at
+        assert len(set(map(address, given))) == len(given), at
+        at += 1
+    assert at > 20
+
+
+def test_no_callback_of_the_collector_is_given_what_next_hands_over(
+    runs: dict[str, Any],
+) -> None:
+    steps = iter(runs["loader"])
+    given: list[Any] = []
+    refusals = 0
+    inside = False
+
+    def collected(*_: object) -> None:
+        nonlocal refusals, inside
+        if inside:
+            return
+        inside = True
+        try:
+            given.append(next(steps))
+        except StopIteration:
+            pass
+        except featherload.Error as error:
+            assert REFUSED in str(error)
+            refusals += 1
+        inside = False
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(collected)
+    try:
+        gc.set_threshold(1)
+        given.extend(steps)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(collected)
+    assert refusals
+    assert sorted(map(number, given)) == list(range(32))
+    assert len({address(one) for one in given}) == 32
+
+
+def test_an_epoch_that_begins_inside_next_of_another_is_refused(runs: dict[str, Any]) -> None:
+    run = runs["loader"]
+    first, second = iter(run), iter(run)
+    assert number(next(first)) == 0
+    run._turn.here.busy = True
+    assert refused(lambda: next(second))
+    run._turn.here.busy = False
+    # Another thread takes its turn.
+    numbers: list[int] = []
+    thread = threading.Thread(target=lambda: numbers.append(number(next(first))))
+    thread.start()
+    thread.join()
+    assert numbers == [1]
+
+
+def test_an_iterator_that_was_replaced_ends_no_other(runs: dict[str, Any]) -> None:
+    run = runs["loader"]
+    first, second = iter(run), iter(run)
+    next(first)
+    # As the garbage collector finds it: its weak references are dead, and it was not told.
+    run._running = None
+    assert number(next(second)) == 1
+    del first
+    assert [number(one) for one in second] == list(range(2, 32))
+
+
+def test_items_of_gsplats_dataset_are_those_asked_for(folder: Path) -> None:
+    views = featherload.Views(folder, shuffle=False, num_workers=1, depth=2)
+    with views:
+        wrong: list[tuple[int, int]] = []
+
+        def take(numbers: list[int]) -> None:
+            for index in numbers:
+                given = views._next(index).index
+                if given != index:
+                    wrong.append((index, given))
+
+        order = [number % IMAGES for number in range(60)]
+        threads = [threading.Thread(target=take, args=(order[i:],)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
