@@ -4,7 +4,6 @@
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::data::index::names::shown;
@@ -20,6 +19,7 @@ use crate::data::index::sealed::Content;
 use crate::data::index::shards::common_folder;
 use crate::data::shard::expand;
 use crate::error::{Error, Result};
+use crate::sys::panics::caught;
 use crate::sys::regular::Stamp;
 use crate::sys::threads;
 
@@ -51,11 +51,13 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
             ErrorKind::NotFound => Error::dataset(path, "no such file: check the path"),
             _ => Error::io_at("look at", path, e),
         })?;
-        let footer = Footer::read(path)?;
-        // The crate reads strangers' bytes too.
-        let read = catch_unwind(AssertUnwindSafe(|| read(&footer, options)));
-        let read = read.unwrap_or_else(|_| Err("is damaged: it cannot be read".into()));
-        let (places, labels, columns) = read.map_err(|what| Error::dataset(path, what))?;
+        // The crate that decodes footers reads foreign bytes too.
+        let read = caught(|| {
+            let footer = Footer::read(path)?;
+            read(&footer, options).map_err(|what| Error::dataset(path, what))
+        });
+        let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
+        let (places, labels, columns) = read.unwrap_or_else(damaged)?;
         Ok(Found {
             places,
             labels,
