@@ -33,9 +33,16 @@ impl fmt::Display for CameraFault {
 
 impl std::error::Error for CameraFault {}
 
+/// Focal lengths, in pixels. Rays of a shorter one have lengths whose squares are infinite; of a
+/// longer one neighbouring rays are one.
+const LEAST_FOCAL: f64 = 1e-9;
+/// The most that any number of a camera is.
+const MOST: f64 = 1e12;
+
 impl Camera {
-    /// The first field that no camera can have: sizes are at least 1, focal lengths above 0,
-    /// all numbers finite. A principal point outside of the image is none: crops have it.
+    /// The first field that no camera can have: sizes are at least 1, focal lengths 1e-9 to 1e12,
+    /// other numbers finite and at most 1e12 from 0. A principal point outside of the image is
+    /// none: crops have it.
     pub fn check(&self) -> Result<(), CameraFault> {
         for (field, size) in [("width", self.width), ("height", self.height)] {
             if size == 0 {
@@ -43,16 +50,18 @@ impl Camera {
             }
         }
         for (field, focal) in [("fx", self.fx), ("fy", self.fy)] {
-            finite(field, focal)?;
-            if focal <= 0.0 {
-                let reason = format!("is {focal}: use a focal length above 0 pixels");
+            bounded(field, focal)?;
+            if focal < LEAST_FOCAL {
+                let reason = format!(
+                    "is {focal:?}: use a focal length above 0 pixels, {LEAST_FOCAL:e} at least"
+                );
                 return Err(CameraFault::new(field, reason));
             }
         }
-        finite("cx", self.cx)?;
-        finite("cy", self.cy)?;
+        bounded("cx", self.cx)?;
+        bounded("cy", self.cy)?;
         for (field, coefficient) in self.lens.coefficients() {
-            finite(&field, coefficient)?;
+            bounded(&field, coefficient)?;
         }
         match self.lens {
             Lens::Fov { omega } if omega.abs() >= std::f64::consts::PI => Err(CameraFault::new(
@@ -64,11 +73,12 @@ impl Camera {
     }
 }
 
-fn finite(field: &str, value: f64) -> Result<(), CameraFault> {
-    if value.is_finite() {
-        return Ok(());
-    }
-    let reason = format!("is {value}: use a finite number");
+fn bounded(field: &str, value: f64) -> Result<(), CameraFault> {
+    let reason = match value.is_finite() {
+        true if value.abs() <= MOST => return Ok(()),
+        true => format!("is {value:?}: use a number from -{MOST:e} to {MOST:e}"),
+        false => format!("is {value}: use a finite number"),
+    };
     Err(CameraFault::new(field, reason))
 }
 
@@ -104,11 +114,11 @@ mod tests {
         assert_eq!(field(|c| c.width = 0), "width is 0: use at least 1 pixel");
         assert_eq!(
             field(|c| c.fy = -2.0),
-            "fy is -2: use a focal length above 0 pixels"
+            "fy is -2.0: use a focal length above 0 pixels, 1e-9 at least"
         );
         assert_eq!(
             field(|c| c.fx = 0.0),
-            "fx is 0: use a focal length above 0 pixels"
+            "fx is 0.0: use a focal length above 0 pixels, 1e-9 at least"
         );
         assert_eq!(field(|c| c.cx = f64::NAN), "cx is NaN: use a finite number");
         assert_eq!(
