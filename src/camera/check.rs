@@ -131,6 +131,90 @@ mod tests {
         );
     }
 
+    /// Cameras at the bounds: each ray is none, or has length 1 and finite numbers in float32.
+    #[test]
+    fn a_camera_that_passes_has_no_ray_of_length_0() {
+        use super::super::{Bundle, Directions, Unprojector};
+        const EXTREMES: [f64; 7] = [0.0, 5e-324, 1e-9, -0.3, 3.0, -1e12, 1e12];
+        let lenses = EXTREMES.into_iter().flat_map(|n| {
+            let (p, s) = ([0.0, n], [n; 2]);
+            [
+                Lens::Pinhole,
+                Lens::Brown {
+                    k: [n, 0.0, -n, n],
+                    p,
+                },
+                Lens::Brown {
+                    k: [n; 4],
+                    p: [0.0; 2],
+                },
+                Lens::Rational {
+                    k: [n, 0.0, n, -n, n, 0.0],
+                    p,
+                },
+                Lens::Fisheye { k: [n, -n, 0.0, n] },
+                Lens::ThinPrismFisheye {
+                    k: [0.1, 0.0, n, 0.0],
+                    p,
+                    s,
+                },
+                Lens::Fisheye624 {
+                    k: [n; 6],
+                    p,
+                    s: [n; 4],
+                },
+                Lens::Fov { omega: n },
+                Lens::Equirectangular,
+                Lens::Orthographic,
+            ]
+        });
+        let x: Vec<f64> = (0..40).map(|i| f64::from(i) * 16.4 - 5.0).collect();
+        let y: Vec<f64> = x.iter().rev().map(|x| 0.7 * x + 0.5).collect();
+        let mut all = 0;
+        for lens in lenses {
+            for (fx, fy) in [(1e-9, 1e-9), (1e-9, 1e12), (1e12, 1e12), (500.0, 1e-5)] {
+                for (cx, cy) in [(320.0, 240.0), (1e12, -1e12), (-5.0, 5e-324)] {
+                    let camera = Camera {
+                        fx,
+                        fy,
+                        cx,
+                        cy,
+                        lens,
+                        ..good()
+                    };
+                    if camera.check().is_err() {
+                        continue;
+                    }
+                    let [mut a, mut b, mut c, mut area, mut norm] =
+                        std::array::from_fn(|_| vec![7.0; x.len()]);
+                    let mut valid = vec![true; x.len()];
+                    let directions = Directions {
+                        x: &mut a,
+                        y: &mut b,
+                        z: &mut c,
+                        valid: &mut valid,
+                    };
+                    let out = Bundle {
+                        directions,
+                        pixel_area: &mut area,
+                        directions_norm: &mut norm,
+                    };
+                    Unprojector::new(&camera).bundle(&x, &y, out);
+                    for i in 0..x.len() {
+                        let length = (a[i] * a[i] + b[i] * b[i] + c[i] * c[i]).sqrt();
+                        let due = f64::from(u8::from(valid[i]));
+                        assert!((length - due).abs() < 1e-6, "{camera:?} {i}: {length}");
+                        for number in [area[i], norm[i]] {
+                            assert!((number as f32).is_finite(), "{camera:?} {i}: {number}");
+                        }
+                        all += usize::from(valid[i]);
+                    }
+                }
+            }
+        }
+        assert!(all > 1000, "{all}");
+    }
+
     #[test]
     fn every_coefficient_of_every_lens_is_looked_at() {
         const BAD: f64 = f64::INFINITY;

@@ -30,6 +30,9 @@ const PERSPECTIVE: &[&str] = &[
 ];
 const OTHER_MODELS: &str = "OPENCV_FISHEYE, FISHEYE624, EQUIRECTANGULAR, ORTHOPHOTO";
 
+/// The most that a number of `rolling_shutter` may be. All are parts of an exposure.
+const MOST_TIMING: f64 = 1e6;
+
 /// The files of a Blender scene, and what their frames are for.
 pub(super) const BLENDER: [(&str, Split); 3] = [
     ("transforms_train.json", Split::Train),
@@ -309,6 +312,11 @@ impl<'a> Reader<'a> {
                 let end = pose("transform_matrix_end", keys.transform_matrix_end.as_ref())?;
                 let timing = keys.lens.rolling_shutter.or(top.rolling_shutter);
                 let timing = timing.unwrap_or_default();
+                if let Some(value) = timing.iter().find(|value| value.abs() > MOST_TIMING) {
+                    return Err(format!(
+                        "rolling_shutter: {value:e} is out of range: use -1e6 to 1e6"
+                    ));
+                }
                 (start, Some(RollingShutter { timing, end }))
             }
             None => (
