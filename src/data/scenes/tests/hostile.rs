@@ -27,7 +27,11 @@ fn good(folder: &Folder) -> Value {
 
 #[test]
 fn errors_name_file_and_key() {
-    let cases: [Case<'_, Value>; 19] = [
+    let cases: [Case<'_, Value>; 20] = [
+        (
+            &|t| t["frames"][1] = json!({"transform_matrix": matrix(0.0, 0.0, 0.0)}),
+            "frames: [1]: file_path: missing",
+        ),
         (&|t| t["frames"] = json!([]), "frames: no frames"),
         (&|t| t["frames"] = json!("x"), "frames: invalid type"),
         (
@@ -48,7 +52,7 @@ fn errors_name_file_and_key() {
         ),
         (
             &|t| t["frames"][1]["transform_matrix"] = Value::Null,
-            "frames[1].transform_matrix: missing",
+            "frames: [1]: transform_matrix: missing",
         ),
         (
             &|t| t["frames"][1]["transform_matrix"][0] = json!([1, 2, 3]),
