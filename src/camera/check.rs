@@ -33,9 +33,16 @@ impl fmt::Display for CameraFault {
 
 impl std::error::Error for CameraFault {}
 
+/// Focal lengths, in pixels. Rays of a shorter one have lengths whose squares are infinite; of a
+/// longer one neighbouring rays are one.
+const LEAST_FOCAL: f64 = 1e-9;
+/// The most that any number of a camera is.
+const MOST: f64 = 1e12;
+
 impl Camera {
-    /// The first field that no camera can have: sizes are at least 1, focal lengths above 0,
-    /// all numbers finite. A principal point outside of the image is none: crops have it.
+    /// The first field that no camera can have: sizes are at least 1, focal lengths 1e-9 to 1e12,
+    /// other numbers finite and at most 1e12 from 0. A principal point outside of the image is
+    /// none: crops have it.
     pub fn check(&self) -> Result<(), CameraFault> {
         for (field, size) in [("width", self.width), ("height", self.height)] {
             if size == 0 {
@@ -43,16 +50,18 @@ impl Camera {
             }
         }
         for (field, focal) in [("fx", self.fx), ("fy", self.fy)] {
-            finite(field, focal)?;
-            if focal <= 0.0 {
-                let reason = format!("is {focal}: use a focal length above 0 pixels");
+            bounded(field, focal)?;
+            if focal < LEAST_FOCAL {
+                let reason = format!(
+                    "is {focal:?}: use a focal length above 0 pixels, {LEAST_FOCAL:e} at least"
+                );
                 return Err(CameraFault::new(field, reason));
             }
         }
-        finite("cx", self.cx)?;
-        finite("cy", self.cy)?;
+        bounded("cx", self.cx)?;
+        bounded("cy", self.cy)?;
         for (field, coefficient) in self.lens.coefficients() {
-            finite(&field, coefficient)?;
+            bounded(&field, coefficient)?;
         }
         match self.lens {
             Lens::Fov { omega } if omega.abs() >= std::f64::consts::PI => Err(CameraFault::new(
@@ -64,11 +73,12 @@ impl Camera {
     }
 }
 
-fn finite(field: &str, value: f64) -> Result<(), CameraFault> {
-    if value.is_finite() {
-        return Ok(());
-    }
-    let reason = format!("is {value}: use a finite number");
+fn bounded(field: &str, value: f64) -> Result<(), CameraFault> {
+    let reason = match value.is_finite() {
+        true if value.abs() <= MOST => return Ok(()),
+        true => format!("is {value:?}: use a number from -{MOST:e} to {MOST:e}"),
+        false => format!("is {value}: use a finite number"),
+    };
     Err(CameraFault::new(field, reason))
 }
 
@@ -104,11 +114,11 @@ mod tests {
         assert_eq!(field(|c| c.width = 0), "width is 0: use at least 1 pixel");
         assert_eq!(
             field(|c| c.fy = -2.0),
-            "fy is -2: use a focal length above 0 pixels"
+            "fy is -2.0: use a focal length above 0 pixels, 1e-9 at least"
         );
         assert_eq!(
             field(|c| c.fx = 0.0),
-            "fx is 0: use a focal length above 0 pixels"
+            "fx is 0.0: use a focal length above 0 pixels, 1e-9 at least"
         );
         assert_eq!(field(|c| c.cx = f64::NAN), "cx is NaN: use a finite number");
         assert_eq!(
@@ -119,6 +129,90 @@ mod tests {
             field(|c| c.lens = Lens::Fov { omega: 3.5 }),
             "omega is 3.5: use -pi to pi radians"
         );
+    }
+
+    /// Cameras at the bounds: each ray is none, or has length 1 and finite numbers in float32.
+    #[test]
+    fn a_camera_that_passes_has_no_ray_of_length_0() {
+        use super::super::{Bundle, Directions, Unprojector};
+        const EXTREMES: [f64; 7] = [0.0, 5e-324, 1e-9, -0.3, 3.0, -1e12, 1e12];
+        let lenses = EXTREMES.into_iter().flat_map(|n| {
+            let (p, s) = ([0.0, n], [n; 2]);
+            [
+                Lens::Pinhole,
+                Lens::Brown {
+                    k: [n, 0.0, -n, n],
+                    p,
+                },
+                Lens::Brown {
+                    k: [n; 4],
+                    p: [0.0; 2],
+                },
+                Lens::Rational {
+                    k: [n, 0.0, n, -n, n, 0.0],
+                    p,
+                },
+                Lens::Fisheye { k: [n, -n, 0.0, n] },
+                Lens::ThinPrismFisheye {
+                    k: [0.1, 0.0, n, 0.0],
+                    p,
+                    s,
+                },
+                Lens::Fisheye624 {
+                    k: [n; 6],
+                    p,
+                    s: [n; 4],
+                },
+                Lens::Fov { omega: n },
+                Lens::Equirectangular,
+                Lens::Orthographic,
+            ]
+        });
+        let x: Vec<f64> = (0..40).map(|i| f64::from(i) * 16.4 - 5.0).collect();
+        let y: Vec<f64> = x.iter().rev().map(|x| 0.7 * x + 0.5).collect();
+        let mut all = 0;
+        for lens in lenses {
+            for (fx, fy) in [(1e-9, 1e-9), (1e-9, 1e12), (1e12, 1e12), (500.0, 1e-5)] {
+                for (cx, cy) in [(320.0, 240.0), (1e12, -1e12), (-5.0, 5e-324)] {
+                    let camera = Camera {
+                        fx,
+                        fy,
+                        cx,
+                        cy,
+                        lens,
+                        ..good()
+                    };
+                    if camera.check().is_err() {
+                        continue;
+                    }
+                    let [mut a, mut b, mut c, mut area, mut norm] =
+                        std::array::from_fn(|_| vec![7.0; x.len()]);
+                    let mut valid = vec![true; x.len()];
+                    let directions = Directions {
+                        x: &mut a,
+                        y: &mut b,
+                        z: &mut c,
+                        valid: &mut valid,
+                    };
+                    let out = Bundle {
+                        directions,
+                        pixel_area: &mut area,
+                        directions_norm: &mut norm,
+                    };
+                    Unprojector::new(&camera).bundle(&x, &y, out);
+                    for i in 0..x.len() {
+                        let length = (a[i] * a[i] + b[i] * b[i] + c[i] * c[i]).sqrt();
+                        let due = f64::from(u8::from(valid[i]));
+                        assert!((length - due).abs() < 1e-6, "{camera:?} {i}: {length}");
+                        for number in [area[i], norm[i]] {
+                            assert!((number as f32).is_finite(), "{camera:?} {i}: {number}");
+                        }
+                        all += usize::from(valid[i]);
+                    }
+                }
+            }
+        }
+        assert!(all > 1000, "{all}");
     }
 
     #[test]

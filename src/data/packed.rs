@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-#[cfg(feature = "parquet")]
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::npy;
+#[cfg(feature = "parquet")]
+use crate::sys::panics::caught;
 
 /// The largest page that is unpacked, in bytes, and the largest that it may be in its file.
 pub(crate) const MOST_PAGE: u64 = 512 << 20;
@@ -95,12 +95,11 @@ impl PackedPage {
     fn unpack_into(&self, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
         let len = out.len();
         // These are decoders of strangers' bytes: one that panics has a broken page.
-        let unpacked = catch_unwind(AssertUnwindSafe(|| by_codec(self.codec, packed, out)));
-        match unpacked {
-            Ok(Ok(bytes)) if bytes == len => Ok(()),
-            Ok(Ok(bytes)) => Err(broken(format!("{bytes} bytes in place of {len}"))),
-            Ok(Err(what)) => Err(broken(what)),
-            Err(_) => Err(broken("its decoder panicked".to_owned())),
+        match caught(|| by_codec(self.codec, packed, out)) {
+            Some(Ok(bytes)) if bytes == len => Ok(()),
+            Some(Ok(bytes)) => Err(broken(format!("{bytes} bytes in place of {len}"))),
+            Some(Err(what)) => Err(broken(what)),
+            None => Err(broken("its decoder panicked".to_owned())),
         }
     }
 

@@ -10,8 +10,6 @@
 mod crop;
 mod raw;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use self::crop::CropWriter;
 use crate::cut::needs::check_steep;
 use crate::cut::sample::{Cut, KEPT, Stored};
@@ -33,6 +31,7 @@ use crate::recipe::steps::OpStep;
 use crate::recipe::{Placement, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
+use crate::sys::panics::caught;
 
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
@@ -111,14 +110,14 @@ impl SampleDecoder {
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
         let fill = || self.fill_row(bytes, request, out, meter);
-        match catch_unwind(AssertUnwindSafe(fill)) {
-            Ok(filled) => {
+        match caught(fill) {
+            Some(filled) => {
                 if self.held_bytes() > KEEP {
                     self.give_back();
                 }
                 filled
             }
-            Err(_) => {
+            None => {
                 self.jpeg = JpegDecoder::new(&self.limits);
                 self.give_back();
                 let format = Format::of(bytes)?;

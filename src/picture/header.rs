@@ -5,7 +5,6 @@
 //! data path reads the same headers by the same functions, out of its map.
 
 use std::io::{Read, SeekFrom};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::fault::unreadable;
@@ -14,6 +13,7 @@ use crate::picture::format::Format;
 use crate::picture::limits::Limits;
 use crate::picture::reader::{PictureFile, Reader, Window};
 use crate::picture::{jpeg, raster};
+use crate::sys::panics::caught;
 
 pub(crate) use crate::picture::facts::{Decoding, PictureHeader};
 
@@ -40,7 +40,7 @@ pub(crate) fn read_header_within(
     file.rewind().map_err(unreadable)?;
     // Workers may die of a decoder; whoever reads headers must not. Nothing of
     // the file is used after a panic.
-    catch_unwind(AssertUnwindSafe(|| read_as(format, file, len, limits))).unwrap_or_else(|_| {
+    caught(|| read_as(format, file, len, limits)).unwrap_or_else(|| {
         Err(SampleFault::new(
             FaultKind::Corrupt,
             format!("{format}: its decoder panicked at the header"),

@@ -4,7 +4,7 @@
 //! the crate's `unsafe` lives here, behind functions that are safe to call.
 //!
 //! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
-//!   `stderr`: words that nobody waits for;
+//!   `stderr`: words that nobody waits for; `panics`: those of decoders;
 //! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
@@ -18,6 +18,7 @@ pub(crate) mod cpu;
 pub(crate) mod futex;
 pub(crate) mod location;
 pub(crate) mod memory;
+pub(crate) mod panics;
 pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod regular;

@@ -197,7 +197,11 @@ fn mistakes_in_operations_name_the_line_and_the_fix() {
         (
             "  - resize: {size: [300, 128]}\n  - random_crop: {size: 224}",
             4,
-            &["random_crop", "128 x 300 here", "pad_if_needed: true"],
+            &[
+                "random_crop",
+                "128 x 300 here",
+                "a resize or a pad before it",
+            ],
         ),
         (
             "  - normalize: {mean: .nan, std: 1}",

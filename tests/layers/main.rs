@@ -29,7 +29,7 @@ const LAYERS: Layers<'_> = &[
     ("error", &[]),
     ("sys", &["error"]),
     ("camera", &["sys"]),
-    ("picture", &["error"]),
+    ("picture", &["error", "sys"]),
     ("data", &["error", "sys", "camera", "picture"]),
     ("recipe", &["error", "picture"]),
     ("plan", &["error", "sys", "recipe"]),

@@ -8,7 +8,6 @@ use super::dataset_form::{Dataset, Opened};
 use super::note::Notes;
 use super::params::{Params, Read};
 use crate::data::index::{CifarClasses, CifarOptions, ListLabels, ListOptions};
-use crate::recipe::file::{Mistake, Node};
 
 /// Lists of operations that give a sample several pictures.
 const SEVERAL: [&str; 3] = [
@@ -16,9 +15,6 @@ const SEVERAL: [&str; 3] = [
     "transform_ops_strong",
     "transform_ops_strong2",
 ];
-
-/// Operations that give channels first.
-const TRANSPOSE: [&str; 2] = ["ToCHWImage", "ToTensor"];
 
 pub(crate) fn read<'a>(
     params: &mut Params<'a>,
@@ -37,7 +33,6 @@ pub(crate) fn read<'a>(
     let Some(transform_ops) = params.node("transform_ops") else {
         return Err(params.wrong("transform_ops", "'transform_ops' is missing"));
     };
-    transposes_once(transform_ops)?;
     params.ignore(&["download"]);
     // Of Cifar10 a picture is an array of floats when nothing is written.
     match (params.text("backend")?, classes) {
@@ -95,20 +90,4 @@ pub(crate) fn read<'a>(
         transform_ops,
         batch_transform_ops: None,
     })
-}
-
-/// Refuses what transposes before PaddleClas' Cifar10 and Cifar100 do, which they always do.
-fn transposes_once(transform_ops: &Node) -> Read<()> {
-    for item in transform_ops.items() {
-        if let Some(name) = TRANSPOSE.iter().find(|name| item.get(name).is_some()) {
-            return Err(Mistake::new(
-                item.at,
-                format!(
-                    "{name} transposes, and PaddleClas transposes CIFAR's pictures once more, to \
-                     32 x 3 x 32: remove it"
-                ),
-            ));
-        }
-    }
-    Ok(())
 }

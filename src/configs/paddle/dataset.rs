@@ -24,6 +24,9 @@ const SERVED: [&str; 11] = [
     "Cifar100",
 ];
 
+/// Operations that give channels first.
+const TRANSPOSE: [&str; 2] = ["ToCHWImage", "ToTensor"];
+
 pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     let mut params = Params::of("dataset", node.at, node)?;
     let name = params.text("name")?.unwrap_or("ImageNetDataset");
@@ -38,6 +41,7 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     };
     if let Some(classes) = classes {
         let dataset = cifar::read(&mut params, classes, notes)?;
+        transposes_once(name, dataset.transform_ops)?;
         params.done()?;
         return Ok(dataset);
     }
@@ -91,11 +95,39 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
         batch_transform_ops,
     };
     special(name, backend, &mut dataset, &mut params, notes)?;
+    if transposes(name, backend) {
+        transposes_once(name, transform_ops)?;
+    }
     if dataset.list.is_none() && name != "Market1501" {
         return Err(params.wrong(lists, format_args!("'{lists}' is missing: name the list")));
     }
     params.done()?;
     Ok(dataset)
+}
+
+/// Whether PaddleClas' data set transposes its pictures itself, after all operations.
+fn transposes(name: &str, backend: Option<&str>) -> bool {
+    match name {
+        "AdaFaceDataset" => false,
+        "CompCars" | "MultiScaleDataset" => true,
+        _ => backend.is_none_or(|backend| backend == "cv2"),
+    }
+}
+
+/// Refuses what transposes before the data set does, which always does.
+fn transposes_once(dataset: &str, transform_ops: &Node) -> Read<()> {
+    for item in transform_ops.items() {
+        if let Some(name) = TRANSPOSE.iter().find(|name| item.get(name).is_some()) {
+            return Err(Mistake::new(
+                item.at,
+                format!(
+                    "{name} transposes, and PaddleClas' {dataset} transposes once more, to width \
+                     x 3 x height: remove it"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What one kind of data set has for itself.

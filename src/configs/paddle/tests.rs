@@ -265,9 +265,38 @@ fn data_sets_of_cifar_name_samples_of_an_archive() {
         cifar("Cifar100", all).replacen("    sampler:", "        - ToCHWImage:\n    sampler:", 1);
     let e = error(&chw, "train");
     assert!(
-        e.contains("ToCHWImage transposes") && e.contains("32 x 3 x 32"),
+        e.contains("ToCHWImage transposes") && e.contains("Cifar100 transposes once more"),
         "{e}"
     );
+}
+
+/// PaddleClas transposes after all operations, but of pictures by Pillow.
+#[test]
+fn what_a_data_set_transposes_is_not_transposed_before() {
+    let with = |dataset: &str, op: &str| {
+        let text = changed(dataset, "");
+        text.replacen("    sampler:", &format!("        - {op}:\n    sampler:"), 1)
+    };
+    for dataset in [
+        "name: ImageNetDataset",
+        "name: ImageNetDataset\n      backend: cv2",
+        "name: MultiLabelDataset",
+        "name: VeriWild",
+        "name: CompCars",
+        "name: ICartoonDataset",
+    ] {
+        for op in ["ToCHWImage", "ToTensor"] {
+            let e = error(&with(dataset, op), "train");
+            assert!(
+                e.contains(&format!("{op} transposes, and PaddleClas'")),
+                "{e}"
+            );
+            assert!(
+                e.contains("transposes once more, to width x 3 x height"),
+                "{e}"
+            );
+        }
+    }
 }
 
 /// As PaddleClas' xbm_resnet50.yaml.

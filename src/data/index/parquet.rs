@@ -10,15 +10,20 @@
 //!   sample that fails.
 //! - Samples have the order of the files as they were named, and of the rows in them.
 //! - A file that is damaged is an error: nothing says what is left of it.
-//! - Memory: a thread holds one page, as it lies there and unpacked (512 MiB each at most).
+//! - Memory: a thread holds one page, as it lies there and unpacked. Each has at most 512 MiB, and
+//!   pages over 64 MiB are in memory one at a time. A page of labels has at most 64 MiB, and its
+//!   values are read one by one.
 //!
 //! - `options`: how they are read; `found`: which names are those of such files;
 //! - `file`: one file; `footer`: its end; `columns`: which columns are meant;
-//! - `pages`: the pages of a column; `thrift`, `levels`: how heads and small numbers are
-//!   written; `pictures`, `labels`: what the two columns have.
+//! - `pages`: the pages of a column; `thrift`, `levels`, `delta`: how heads and numbers are
+//!   written; `values`: the values of a page of labels;
+//! - `pictures`, `labels`: what the two columns have.
 
 #[cfg(feature = "parquet")]
 mod columns;
+#[cfg(feature = "parquet")]
+mod delta;
 #[cfg(feature = "parquet")]
 mod file;
 #[cfg(feature = "parquet")]
@@ -35,6 +40,8 @@ mod pages;
 mod pictures;
 #[cfg(feature = "parquet")]
 mod thrift;
+#[cfg(feature = "parquet")]
+mod values;
 
 use std::path::PathBuf;
 

@@ -292,7 +292,13 @@ impl<'de> Deserialize<'de> for FrameKeys {
                 while let Some(key) = map.next_key::<String>()? {
                     all.take(&key, &mut map).map_err(|e| at(&key, &e))?;
                 }
-                Ok(all)
+                // Now, and not when all are read: a million empty ones take three bytes each.
+                let pose = all.transform_matrix.or(all.transform_matrix_start);
+                match (all.file_path.is_some(), pose.is_some()) {
+                    (true, true) => Ok(all),
+                    (false, _) => Err(de::Error::custom("file_path: missing")),
+                    (true, false) => Err(de::Error::custom("transform_matrix: missing")),
+                }
             }
         }
         d.deserialize_map(Frame)

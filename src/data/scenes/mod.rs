@@ -10,6 +10,7 @@
 //!
 //! - `scene`: what a scene is; `options`: how it is read; `open`: from files to a scene;
 //! - `ways`: which files describe a scene; `layouts`: files that are named and not read;
+//! - `bounds`: which numbers a scene may have;
 //! - `keys`: `transforms.json` as text; `json_values`: its numbers and words;
 //!   `transforms`: its dialects; `colmap`: models; `llff`: `poses_bounds.npy`;
 //! - `found`: what the files say, before images are looked for; `declared`: a camera
@@ -22,6 +23,7 @@
 //! - `shutter`: where a camera is while its rows are read;
 //! - `report`: a scene in numbers; `drawing`: as SVG.
 
+mod bounds;
 mod cloud;
 mod colmap;
 mod declared;

@@ -8,12 +8,13 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use crate::camera::{Camera, Lens};
+use crate::data::scenes::bounds;
 use crate::data::scenes::found::Found;
 use crate::data::scenes::images::{self, Files};
 use crate::data::scenes::options::{
     Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy,
 };
-use crate::data::scenes::scene::{Frame, Placement, RollingShutter, Scene};
+use crate::data::scenes::scene::{Frame, Placement, Pose, RollingShutter, Scene};
 use crate::data::scenes::unread::{MissingFiles, UnreadImage};
 use crate::data::scenes::ways::{self, Way};
 use crate::data::scenes::{layouts, place, split};
@@ -74,9 +75,9 @@ fn check(options: &SceneOptions) -> Result<()> {
         ("depth_unit", options.depth_unit),
     ];
     for (name, value) in numbers {
-        if let Some(value) = value.filter(|value| !(value.is_finite() && *value > 0.0)) {
-            let what = format!("`{name}` is {value}: use more than 0");
-            return Err(Error::option(name, what));
+        if let Some(value) = value {
+            bounds::check_scale(value)
+                .map_err(|what| Error::option(name, format!("`{name}`: {what}")))?;
         }
     }
     Ok(())
@@ -161,16 +162,20 @@ fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
     if options.auto_scale.unwrap_or(is_scaled) {
         let largest = place::largest(poses.iter().map(|pose| oriented.pose(pose)));
         let scale = found.scale.unwrap_or(1.0 / largest);
-        match scale.is_finite() {
+        match bounds::check_scale(scale).is_ok() {
             true => to_scene.scale = scale,
             false => found.notes.push(
-                "all cameras are at the origin, so there is nothing to scale by: remove \
-                       the scaling"
+                "all cameras are at the origin, or nearly, so there is nothing to scale by: \
+                 remove the scaling"
                     .into(),
             ),
         }
     }
     to_scene.scale *= options.scale_factor;
+    bounds::check_scale(to_scene.scale).map_err(|what| {
+        let what = format!("the scale of the scene, with `scale_factor`: {what}");
+        Error::option("scale_factor", what)
+    })?;
     Ok(to_scene)
 }
 
@@ -205,7 +210,12 @@ fn assemble(
                     format!("{} ({}): {what}", frame.at, files.image.display()),
                 )
             })?;
+        let wrong = |what: String| {
+            let what = format!("{} ({}), in the scene: {what}", frame.at, frame.name);
+            Error::dataset(&found.file, what)
+        };
         let camera = in_scene(camera, to_scene.scale);
+        camera.check().map_err(|fault| wrong(fault.to_string()))?;
         let Some(split) = frame.split else {
             unlisted += 1;
             continue;
@@ -219,11 +229,19 @@ fn assemble(
             let declared = frame.declared.size.map_or(files.size.0, |(w, _)| w);
             radius * f64::from(files.size.0) / f64::from(declared)
         });
-        let (pose, scale) = to_scene.pose(&frame.pose).without_scale();
-        let rolling_shutter = frame.rolling_shutter.map(|shutter| RollingShutter {
-            end: to_scene.pose(&shutter.end).without_scale().0,
-            ..shutter
-        });
+        let placed = |pose: &Pose| {
+            let (pose, scale) = to_scene.pose(pose).without_scale();
+            bounds::check_pose(&pose).map_err(&wrong)?;
+            Ok::<_, Error>((pose, scale))
+        };
+        let (pose, scale) = placed(&frame.pose)?;
+        let rolling_shutter = match frame.rolling_shutter {
+            Some(shutter) => Some(RollingShutter {
+                end: placed(&shutter.end)?.0,
+                ..shutter
+            }),
+            None => None,
+        };
         scaled += u64::from((scale - 1.0).abs() > 1e-3);
         skewed += u64::from(!pose.is_rotation());
         frames.push(Frame {

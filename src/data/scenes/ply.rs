@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use crate::data::scenes::bounds;
 use crate::data::scenes::keys::unopened;
 use crate::data::scenes::points::{MOST_POINTS, Points, check_memory};
 use crate::error::{Error, Result};
@@ -148,8 +149,8 @@ pub(super) fn read(path: &Path) -> Result<Points> {
                 .map_err(|e| Error::io_at("read", path, e))?;
         }
         let place = header.xyz.map(|property| take(property, &values, &point));
-        if place.iter().any(|value| !value.is_finite()) {
-            let what = format!("point {number}: its place {place:?} is not a number");
+        if !bounds::is_place(place) {
+            let what = format!("point {number}: its place {place:?} is not one of float32 numbers");
             return Err(Error::dataset(path, what));
         }
         let colour = |rgb: [Property; 3]| rgb.map(|p| p.scalar.colour(take(p, &values, &point)));

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::camera::Lens;
+use crate::data::scenes::bounds;
 use crate::data::scenes::declared::{Declared, Focal};
 use crate::data::scenes::found::{Found, FoundFrame, Repeated};
 use crate::data::scenes::keys::{self, Document, FrameKeys, LensKeys, Matrix};
@@ -28,6 +29,9 @@ const PERSPECTIVE: &[&str] = &[
     "PERSPECTIVE",
 ];
 const OTHER_MODELS: &str = "OPENCV_FISHEYE, FISHEYE624, EQUIRECTANGULAR, ORTHOPHOTO";
+
+/// The most that a number of `rolling_shutter` may be. All are parts of an exposure.
+const MOST_TIMING: f64 = 1e6;
 
 /// The files of a Blender scene, and what their frames are for.
 pub(super) const BLENDER: [(&str, Split); 3] = [
@@ -209,15 +213,7 @@ impl<'a> Reader<'a> {
             ];
         }
         if let Some(scale) = document.applied_scale {
-            if !(scale.is_finite() && scale > 0.0) {
-                return Err(self.error(
-                    "applied_scale",
-                    &format!(
-                        "{scale} is out of range: use \
-                                                                 more than 0"
-                    ),
-                ));
-            }
+            bounds::check_scale(scale).map_err(|what| self.error("applied_scale", &what))?;
             applied.scale = scale;
         }
         let orientation = match document.orientation_override.as_deref() {
@@ -232,14 +228,8 @@ impl<'a> Reader<'a> {
             }
         };
         let depth_unit = document.integer_depth_scale;
-        if let Some(unit) = depth_unit.filter(|unit| !(unit.is_finite() && *unit > 0.0)) {
-            return Err(self.error(
-                "integer_depth_scale",
-                &format!(
-                    "{unit} is out of range: use \
-                                                                   more than 0"
-                ),
-            ));
+        if let Some(unit) = depth_unit {
+            bounds::check_scale(unit).map_err(|what| self.error("integer_depth_scale", &what))?;
         }
         if self.own_intrinsics > 0 {
             self.notes.push(format!(
@@ -322,6 +312,11 @@ impl<'a> Reader<'a> {
                 let end = pose("transform_matrix_end", keys.transform_matrix_end.as_ref())?;
                 let timing = keys.lens.rolling_shutter.or(top.rolling_shutter);
                 let timing = timing.unwrap_or_default();
+                if let Some(value) = timing.iter().find(|value| value.abs() > MOST_TIMING) {
+                    return Err(format!(
+                        "rolling_shutter: {value:e} is out of range: use -1e6 to 1e6"
+                    ));
+                }
                 (start, Some(RollingShutter { timing, end }))
             }
             None => (
@@ -336,8 +331,8 @@ impl<'a> Reader<'a> {
         let uses_masks = self.document.has_mask != Some(false);
         let mask = keys.mask_path.as_ref().filter(|_| uses_masks);
         let depth = keys.depth_file_path.as_ref().or(keys.depth_path.as_ref());
-        if let Some(time) = keys.time.filter(|time| !time.is_finite()) {
-            return Err(format!("time: {time} is not a time"));
+        if let Some(time) = keys.time {
+            bounds::check_time(time).map_err(|what| format!("time: {what}"))?;
         }
         let is_fisheye = matches!(
             declared.lens,
@@ -406,9 +401,7 @@ pub(super) fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
 /// # Errors
 /// Numbers that are none, and rotations that cannot be undone.
 pub(super) fn check_matrix(matrix: &[[f64; 4]; 3]) -> Result<(), String> {
-    if let Some(value) = matrix.iter().flatten().find(|value| !value.is_finite()) {
-        return Err(format!("{value} is not a number of a pose"));
-    }
+    bounds::check_pose(&Pose(*matrix))?;
     let [a, b, c] = matrix;
     let determinant = a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
         + a[2] * (b[0] * c[1] - b[1] * c[0]);

@@ -3,8 +3,6 @@
 //! Runs in workers, and in the consumer with zero workers. Never in here: who makes which
 //! picture, rays.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use crate::data::index::Index;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
@@ -17,6 +15,7 @@ use crate::picture::{Format, Transparency, depth, grow};
 use crate::plan::PositionRandom;
 use crate::pool::worker::meter::Meter;
 use crate::sys::memory;
+use crate::sys::panics::caught;
 
 /// Decodes images of a scene.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ impl PixelMaker {
         let admit = |found: (u32, u32)| check_depth_shape(found, frame.file_size);
         let (limits, levels) = (&self.colors.spec.limits, &mut self.levels);
         let read = || depth::read(&file, limits, &admit, levels);
-        let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        let found = caught(read).unwrap_or_else(|| {
             let text = "decoding this depth panicked: please report it with the file";
             Err(SampleFault::new(FaultKind::Corrupt, text))
         })?;

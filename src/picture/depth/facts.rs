@@ -3,7 +3,6 @@
 //! In workers, and in the consumer, which plans with it.
 
 use std::io::{Read, SeekFrom};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ::tiff::decoder::{Decoder, Limits as TiffLimits};
 
@@ -14,6 +13,7 @@ use crate::picture::limits::Limits;
 use crate::picture::npy::{self, Numbers};
 use crate::picture::openexr;
 use crate::picture::reader::{PictureFile, Reader, Window};
+use crate::sys::panics::caught;
 
 /// Formats of depth images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,8 @@ pub(super) struct Facts {
 /// Bytes that reading a depth takes; 0 of one that is refused: it takes none.
 pub(crate) fn needed_bytes(file: &mut dyn PictureFile, limits: &Limits) -> u64 {
     // Whoever plans must not die of a decoder.
-    let read = || Facts::read(file, limits);
-    let facts = catch_unwind(AssertUnwindSafe(read));
-    match facts {
-        Ok(Ok(facts)) if limits.check_pixels("depth", facts.size).is_ok() => {
+    match caught(|| Facts::read(file, limits)) {
+        Some(Ok(facts)) if limits.check_pixels("depth", facts.size).is_ok() => {
             Some(facts.bytes).filter(|bytes| *bytes <= limits.max_scratch)
         }
         _ => None,

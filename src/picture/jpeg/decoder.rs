@@ -39,11 +39,11 @@ use crate::error::{self, FaultKind, SampleFault};
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
-use super::header::{JpegHeader, has_end, is_unfinished};
+use super::header::{JpegHeader, has_end, has_more_scans, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
-/// Scans of a progressive file; more are an attack. Real files have about ten.
-const MAX_SCANS: i32 = 500;
+/// The most scans of a file. Each is a pass over the whole picture. Real files have about ten.
+const MOST_SCANS: u32 = 100;
 
 /// Buffers that a worker keeps between samples. They grow;
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
@@ -101,6 +101,12 @@ impl JpegDecoder {
             return Err(corrupt(format!(
                 "region {want:?} is not inside the decoded {} x {} pixels",
                 size.1, size.0
+            )));
+        }
+        if has_more_scans(bytes, header, MOST_SCANS) {
+            return Err(too_large(format!(
+                "JPEG of more than {MOST_SCANS} scans, each a pass over the whole picture: write \
+                 it again with fewer"
             )));
         }
         let keeps = self.truncated == Truncated::Keep;
@@ -303,7 +309,11 @@ impl Handle {
                 clamp(limits.max_pixels.max(1)),
             ),
             ("maximum memory", tj::TJPARAM_TJPARAM_MAXMEMORY, clamp(mib)),
-            ("scan limit", tj::TJPARAM_TJPARAM_SCANLIMIT, MAX_SCANS),
+            (
+                "scan limit",
+                tj::TJPARAM_TJPARAM_SCANLIMIT,
+                MOST_SCANS as i32,
+            ),
             // Colour profiles would be copied for nothing.
             ("saved markers", tj::TJPARAM_TJPARAM_SAVEMARKERS, 0),
         ] {

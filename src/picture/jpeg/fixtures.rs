@@ -101,6 +101,52 @@ fn build(
     compress(&pattern(w, h, channels), w, h, &options)
 }
 
+/// A grey picture of 16 x 16 pixels whose file has so many scans, 1 to 200: progressive ones, or
+/// those of a sequential file of three components, which come again and again.
+pub(crate) fn many_scans(scans: usize, progressive: bool) -> Vec<u8> {
+    let mut out = vec![0xff, 0xd8];
+    let mut segment = |marker: u8, content: &[u8], data: &[u8]| {
+        out.extend([0xff, marker]);
+        out.extend((content.len() as u16 + 2).to_be_bytes());
+        out.extend(content);
+        out.extend(data);
+    };
+    segment(0xdb, &[&[0][..], &[1; 64]].concat(), &[]);
+    let components = [1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0];
+    let (marker, components) = match progressive {
+        true => (0xc2, &components[..3]),
+        false => (0xc0, &components[..]),
+    };
+    let count = components.len() as u8 / 3;
+    segment(
+        marker,
+        &[&[8, 0, 16, 0, 16, count], components].concat(),
+        &[],
+    );
+    // One code in each table, the bit 0. Of AC it ends a block, or a run of many.
+    let ac = if progressive { 0xe0 } else { 0 };
+    for (table, symbol) in [(0x00, 0), (0x10, ac)] {
+        let lengths = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        segment(0xc4, &[&[table][..], &lengths, &[symbol]].concat(), &[]);
+    }
+    for scan in 0..scans {
+        match progressive {
+            true if scan == 0 => segment(0xda, &[1, 1, 0, 0, 0, 0], &[0]),
+            // Bit by bit, some frequencies after the others.
+            true => {
+                let (band, bit) = ((scan - 1) / 14, 13 - (scan - 1) % 14);
+                let (first, low) = (1 + 4 * band as u8, bit as u8);
+                let high = if low == 13 { 0 } else { low + 1 };
+                let bits = high << 4 | low;
+                segment(0xda, &[1, 1, 0, first, first + 3, bits], &[0, 0]);
+            }
+            false => segment(0xda, &[1, 1 + (scan % 3) as u8, 0, 0, 63, 0], &[0]),
+        }
+    }
+    out.extend([0xff, 0xd9]);
+    out
+}
+
 /// A JPEG with this EXIF orientation, 1 to 8, in front of what else it has.
 pub(crate) fn turned(mut jpeg: Vec<u8>, orientation: u8) -> Vec<u8> {
     let tiff = [

@@ -280,6 +280,13 @@ pub(crate) fn is_unfinished(bytes: &[u8], header: &JpegHeader) -> bool {
     }
 }
 
+/// Whether a file has more than `most` scans. Reads it up to that one, at memory speed; of a
+/// file whose first scan holds the whole picture nothing.
+pub(crate) fn has_more_scans(bytes: &[u8], header: &JpegHeader, most: u32) -> bool {
+    let mut at = header.scan_start;
+    header.multi_scan && (0..most).all(|_| next_scan(bytes, &mut at).is_some())
+}
+
 /// The content of the next scan header behind the coded data at `at`; none when
 /// the file ends first.
 fn next_scan<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {

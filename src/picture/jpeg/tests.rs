@@ -1,10 +1,10 @@
 //! Tests that need more than one file of this folder.
 
 use crate::error::FaultKind;
-use crate::picture::Limits;
+use crate::picture::{Limits, Truncated};
 
 use super::decoder::encode::{Pixel, reference};
-use super::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, photos};
+use super::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, many_scans, photos};
 use super::region::scaled_size;
 use super::*;
 
@@ -616,6 +616,35 @@ fn unfinished_progressive_files() {
             let short = [&bytes[..cut], &[0xFF, 0xD9]].concat();
             assert_eq!(verdict(&short), None);
             check_grid(&short, false, 3);
+        }
+    }
+}
+
+/// Each scan is a pass over the whole picture, and takes a file a few bytes.
+#[test]
+fn a_file_of_more_than_100_scans_is_too_large() {
+    for progressive in [true, false] {
+        for scans in [3, 99, 100] {
+            let kind = verdict(&many_scans(scans, progressive));
+            assert_eq!(kind, None, "{scans} {progressive}");
+        }
+        for scans in [101, 200] {
+            let bytes = many_scans(scans, progressive);
+            assert_eq!(verdict(&bytes), Some(FaultKind::TooLarge), "{scans}");
+            let header = read_header(&bytes).unwrap();
+            // Also where its end is missing, and where such files are kept.
+            for truncated in [Truncated::Refuse, Truncated::Keep] {
+                let decoder = JpegDecoder::that_may_keep(&Limits::default(), truncated);
+                let want = Region::whole((16, 16));
+                for bytes in [&bytes[..], &bytes[..bytes.len() - 2]] {
+                    let mut scratch = Scratch::default();
+                    let fault = decoder
+                        .decode_region(bytes, &header, Scale::Full, want, &mut scratch)
+                        .unwrap_err();
+                    let due = "JPEG of more than 100 scans, each a pass over the whole picture";
+                    assert!(fault.reason.starts_with(due), "{fault}");
+                }
+            }
         }
     }
 }

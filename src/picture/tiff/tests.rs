@@ -152,3 +152,22 @@ fn a_window_of_zstandard_is_bounded() {
     let fault = decoded(&rgb(50000, &frame)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
 }
+
+#[cfg(feature = "codecs")]
+#[test]
+fn a_strip_of_jpeg_with_more_than_100_scans_fails_as_such_a_file() {
+    use crate::picture::jpeg::fixtures::many_scans;
+    let grey = |scans| {
+        let tags = [
+            (258, 3, vec![8]),
+            (259, 3, vec![7]),
+            (262, 3, vec![1]),
+            (277, 3, vec![1]),
+        ];
+        decoded(&tiff((16, 16), &tags, &many_scans(scans, true)))
+    };
+    grey(100).unwrap();
+    let fault = grey(101).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    assert!(fault.reason.contains("more than 100 scans"), "{fault}");
+}

@@ -25,7 +25,7 @@ use crate::pool::worker::meter::{Meter, Stage};
 use crate::pool::worker::sigbus;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::sandbox::calls::Own;
-use crate::sys::{memory, process};
+use crate::sys::{memory, panics, process};
 
 /// The longest sleep: the belt beside the braces of the wake-ups.
 const SLEEP: Duration = Duration::from_millis(100);
@@ -61,7 +61,7 @@ fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     memory::give_back_what_is_freed();
     // One line: of a decoder's panic the sample's fault tells, of any other the
     // coordinator, which sees the worker end.
-    std::panic::set_hook(Box::new(|panic| tracing::warn!("in a worker: {panic}")));
+    panics::report_all(|panic| tracing::warn!("in a worker: {panic}"));
     // The decoders are held to `max_scratch` by what headers say; this holds
     // them to it whatever they do.
     memory::limit_growth(job.memory_limit())?;

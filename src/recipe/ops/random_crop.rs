@@ -53,6 +53,9 @@ impl RandomCrop {
     }
 }
 
+/// In words that fit every source of a recipe: not all have `pad_if_needed`.
+const FIX: &str = "use a resize or a pad before it";
+
 impl Operation for RandomCrop {
     fn check(&self, known: &mut Known) -> Result<(), String> {
         sides(self.size)?;
@@ -61,7 +64,7 @@ impl Operation for RandomCrop {
         padding(pad)?;
         known.grows(pad)?;
         if !self.pad_if_needed {
-            known.holds(self.size, "add padding or pad_if_needed: true")?;
+            known.holds(self.size, FIX)?;
         }
         known.has_size(self.size);
         Ok(())
@@ -86,8 +89,7 @@ impl Operation for RandomCrop {
         if pad != Padding::default() {
             steps.push(self.pad(known, pad));
         }
-        let fix = "use a resize before it, or pad_if_needed: true";
-        fits(self.size, (h, w), "random_crop", fix)?;
+        fits(self.size, (h, w), "random_crop", FIX)?;
         steps.push(Step::Crop(Rect {
             top: random.next_up_to(h - self.size.height),
             left: random.next_up_to(w - self.size.width),

@@ -22,7 +22,7 @@ use super::subject::{JPEG, Subject};
 use crate::digest::StreamDigest;
 use crate::run_length::too_short;
 use crate::setup::Setup;
-use crate::{Outcome, consumer, index, interrupt, output};
+use crate::{Outcome, consumer, flags, index, interrupt, output};
 
 /// What is gathered while batches come.
 struct Seen {
@@ -279,8 +279,14 @@ fn report(
                 && counts.failures.is_empty()
                 && interrupt::caught().is_none() =>
         {
-            // Advice alone: a file that the bare decoder refuses ends no run.
-            scaled_gain::measure(setup, loader, workers, decode).unwrap_or(None)
+            // Advice alone: what fails here ends no run.
+            scaled_gain::measure(setup, loader, workers, decode).unwrap_or_else(|e| {
+                output::complain(&format!(
+                    "featherload: the gain of --decode scaled was not measured: {}",
+                    flags::in_place(&e.to_string())
+                ));
+                None
+            })
         }
         _ => None,
     };

@@ -198,14 +198,14 @@ pub(crate) fn hide_and_seek(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
         return Err(params.wrong(
             "",
             "takes the channels for a width, and channel_num: 4 gives it 4 of them: move it before \
-             NormalizeImage, or put ToCHWImage before it",
+             NormalizeImage",
         ));
     }
     if layout == MemoryLayout::Nhwc {
         pipe.note(
             params,
             "PaddleClas takes height x width x 3 for 3 x height x width, and hides the first 3 \
-             columns or nothing. So does featherload; ToCHWImage before it gives cells of a grid",
+             columns or nothing. So does featherload",
         );
     }
     pipe.push(HideAndSeek {

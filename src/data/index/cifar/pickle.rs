@@ -2,7 +2,7 @@
 //! running anything: a dictionary, lists, numbers, texts and an array of NumPy.
 //!
 //! Reads strangers' bytes. Texts stay where they lie, as ranges of the file. Each word makes
-//! one value at most, so memory is bounded by the file. Whatever else a pickle says is
+//! one value at most, and their number has a limit. Whatever else a pickle says is
 //! refused by name. Never in here: what the keys of a batch mean.
 //!
 //! Served are protocols 2 to 5. Python 2 wrote the archives that are distributed, by protocol
@@ -46,6 +46,9 @@ pub(super) struct Array {
     pub(super) shape: [u64; 2],
     pub(super) data: Packed,
 }
+
+/// The most words. A batch of 50,000 pictures has a tenth of them. Each takes up to 100 bytes.
+const MOST_WORDS: u32 = 1 << 21;
 
 /// So many values of a tuple are looked at where a call reads it: one more than any call takes.
 const MOST_GIVEN: usize = 6;
@@ -126,7 +129,7 @@ fn broken() -> String {
 
 impl Reader<'_> {
     fn read(mut self) -> Read<Pickle> {
-        loop {
+        for _ in 0..MOST_WORDS {
             let word = self.byte()?;
             match word {
                 b'.' => {
@@ -236,6 +239,9 @@ impl Reader<'_> {
                 }
             }
         }
+        Err(format!(
+            "has more than {MOST_WORDS} words of pickles, which no batch of CIFAR has"
+        ))
     }
 
     fn take(&mut self, bytes: usize) -> Read<Range<usize>> {

@@ -216,6 +216,9 @@ fn what_is_no_batch_is_refused_by_name() {
         (b"\x80\x02}.".to_vec(), "no array 'data'"),
         (b"I5\n.".to_vec(), "the word 0x49"),
         (b"((((((((((b".to_vec(), "does not fit together"),
+        // A mark, a value or a memo each takes a byte there, and many here.
+        (vec![b'('; 3 << 20], "more than 2097152 words"),
+        (vec![b'N'; 3 << 20], "more than 2097152 words"),
         (
             replaced(b"cnumpy\ndtype", b"cnumpy\ndtypf"),
             "calls numpy.dtypf",

@@ -4,7 +4,6 @@
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::data::index::names::shown;
@@ -19,12 +18,17 @@ use crate::data::index::samples::Index;
 use crate::data::index::sealed::Content;
 use crate::data::index::shards::common_folder;
 use crate::data::shard::expand;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
+use crate::sys::memory;
+use crate::sys::panics::caught;
 use crate::sys::regular::Stamp;
 use crate::sys::threads;
 
 /// Each holds a page, packed and unpacked.
 const MAX_THREADS: usize = 4;
+
+/// What a row takes until the index is sealed: its place, its label, its name there.
+const ROW_BYTES: u64 = 64;
 
 /// What one file has.
 struct Found {
@@ -51,11 +55,13 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
             ErrorKind::NotFound => Error::dataset(path, "no such file: check the path"),
             _ => Error::io_at("look at", path, e),
         })?;
-        let footer = Footer::read(path)?;
-        // The crate reads strangers' bytes too.
-        let read = catch_unwind(AssertUnwindSafe(|| read(&footer, options)));
-        let read = read.unwrap_or_else(|_| Err("is damaged: it cannot be read".into()));
-        let (places, labels, columns) = read.map_err(|what| Error::dataset(path, what))?;
+        // The crate that decodes footers reads foreign bytes too.
+        let read = caught(|| {
+            let footer = Footer::read(path)?;
+            read(&footer, options).map_err(|what| Error::dataset(path, what))
+        });
+        let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
+        let (places, labels, columns) = read.unwrap_or_else(damaged)?;
         Ok(Found {
             places,
             labels,
@@ -64,6 +70,28 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
         })
     })?;
     join(&paths, found, options)
+}
+
+/// All rows of a file. A run of equal rows takes a few bytes, and a hole of a sparse file none:
+/// rows that take more than half of `available` bytes are refused.
+fn count_rows(footer: &Footer, available: Option<u64>) -> Result<u64, String> {
+    let mut all: u64 = 0;
+    for group in footer.data.row_groups() {
+        let rows = u64::try_from(group.num_rows()).ok();
+        let sum = rows.and_then(|rows| all.checked_add(rows));
+        let sum = sum.filter(|sum| *sum <= footer.len);
+        all = sum.ok_or("is damaged: it has more rows than bytes")?;
+    }
+    let bytes = all.saturating_mul(ROW_BYTES);
+    match available.map(|bytes| bytes / 2) {
+        Some(room) if bytes > room => Err(format!(
+            "has {all} rows, whose index takes {}, over half of the available memory ({}): use \
+             files of fewer rows, or more memory",
+            error::needed(bytes),
+            error::room(room)
+        )),
+        _ => Ok(all),
+    }
 }
 
 fn read(
@@ -77,15 +105,9 @@ fn read(
     let label = columns.label.map(|number| schema.column(number));
     let mut places = Places::default();
     let mut reading = label.as_ref().map(Reading::new).transpose()?;
-    let mut all: u64 = 0;
+    let all = count_rows(footer, memory::available_bytes())?;
     for group in footer.data.row_groups() {
-        let rows = u64::try_from(group.num_rows()).ok();
-        // A run of equal rows takes a few bytes: without a bound it would be without end.
-        let sum = rows.and_then(|rows| all.checked_add(rows));
-        let (Some(rows), Some(sum)) = (rows, sum.filter(|sum| *sum <= footer.len)) else {
-            return Err("is damaged: it has more rows than bytes".into());
-        };
-        all = sum;
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0);
         let pages = |number: usize| {
             let column = group.columns().get(number);
             let column = column.ok_or("is damaged: a row group lacks a column")?;

@@ -23,6 +23,10 @@ const MOST_FOOTER: u64 = 32 << 20;
 const MOST_NOTE: usize = 4 << 20;
 /// Groups in groups.
 const MOST_DEPTH: usize = 32;
+/// Columns and groups of a schema.
+const MOST_COLUMNS: u64 = 1 << 16;
+/// Bytes of the shortest row group.
+const LEAST_GROUP: u64 = 16;
 
 /// A file and its footer.
 pub(super) struct Footer {
@@ -94,48 +98,65 @@ fn parse(file: &File, len: u64) -> Result<ParquetMetaData, String> {
     let at = at.ok_or_else(|| "is damaged: its footer is longer than the file".to_owned())?;
     let mut footer = vec![0; bytes as usize];
     read(at, &mut footer)?;
-    if !has_plain_schema(&footer) {
-        return Err("is damaged: its footer has no schema".into());
-    }
+    check_counts(&footer)?;
     ParquetMetaDataReader::decode_metadata(&footer)
         .map_err(|e| format!("is damaged: its footer cannot be read ({e})"))
 }
 
-/// Whether the groups of the schema have the members that they count, and are not deep. The
-/// crate makes room by those counts and goes down without a bound.
-fn has_plain_schema(footer: &[u8]) -> bool {
-    let mut is_plain = false;
-    let read = Compact::new(footer).fields(|reader, number, kind| {
-        if (number, kind) != (2, LIST) {
-            return reader.skip(kind);
+/// Whether lists have the elements that they count, and groups of the schema the members, and
+/// whether those are few enough. The crate makes room by counts and goes down without a bound.
+fn check_counts(footer: &[u8]) -> Result<(), String> {
+    let no_schema = || "is damaged: its footer has no schema".to_owned();
+    let (mut is_plain, mut columns, mut groups) = (false, 0, 0);
+    let read = Compact::new(footer).fields(|reader, number, kind| match (number, kind) {
+        (2, LIST) => {
+            columns = reader.clone().list()?.0;
+            is_plain = columns <= MOST_COLUMNS && has_plain_schema(reader)?;
+            is_plain.then_some(())
         }
-        let (count, STRUCT) = reader.list()? else {
-            return None;
-        };
-        // Members that each open group still lacks; the root is one of nobody.
-        let mut open = vec![1];
-        for _ in 0..count {
-            let mut members = 0;
-            reader.fields(|reader, number, kind| {
-                match number {
-                    5 => members = reader.number(kind)?,
-                    _ => reader.skip(kind)?,
-                }
-                Some(())
-            })?;
-            while open.last() == Some(&0) {
-                open.pop();
-            }
-            *open.last_mut()? -= 1;
-            if members != 0 {
-                open.push(u64::try_from(members).ok().filter(|n| *n <= count)?);
-            }
-            if open.len() > MOST_DEPTH {
-                return None;
-            }
+        (4, LIST) => {
+            groups = reader.clone().list()?.0;
+            reader.skip(kind)
         }
-        is_plain = open.iter().all(|lacks| *lacks == 0);
-        is_plain.then_some(())
+        _ => reader.skip(kind),
     });
-    read.is_some() && is_plain
+    if columns > MOST_COLUMNS {
+        return Err(format!(
+            "has {columns} columns, and {MOST_COLUMNS} is the most: write fewer"
+        ));
+    }
+    if groups > footer.len() as u64 / LEAST_GROUP {
+        return Err("is damaged: its footer has more row groups than bytes for them".into());
+    }
+    read.filter(|()| is_plain).ok_or_else(no_schema)
+}
+
+/// Whether the groups of a schema have the members that they count, and are not deep.
+fn has_plain_schema(reader: &mut Compact<'_>) -> Option<bool> {
+    let (count, STRUCT) = reader.list()? else {
+        return None;
+    };
+    // Members that each open group still lacks; the root is one of nobody.
+    let mut open = vec![1];
+    for _ in 0..count {
+        let mut members = 0;
+        reader.fields(|reader, number, kind| {
+            match number {
+                5 => members = reader.number(kind)?,
+                _ => reader.skip(kind)?,
+            }
+            Some(())
+        })?;
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        *open.last_mut()? -= 1;
+        if members != 0 {
+            open.push(u64::try_from(members).ok().filter(|n| *n <= count)?);
+        }
+        if open.len() > MOST_DEPTH {
+            return None;
+        }
+    }
+    Some(open.iter().all(|lacks| *lacks == 0))
 }

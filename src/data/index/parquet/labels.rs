@@ -1,34 +1,29 @@
-//! Labels of Parquet files: of one file by the crate, on pages that are read here; then of all.
+//! Labels of Parquet files: first those of one file, then those of all.
 //!
-//! In the consumer. Holds each class name once, and a bounded number of them: a column of
+//! In the consumer. Holds one page, and each class name once, within bounds: a column of
 //! captions is none of labels.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use bytes::Bytes;
-use parquet::basic::{ConvertedType, Encoding, Type as Physical};
-use parquet::column::page::{Page, PageMetadata, PageReader};
-use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{
-    BoolType, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type,
-};
-use parquet::errors::ParquetError;
+use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::schema::types::ColumnDescPtr;
 
 use crate::data::index::classes::Classes;
 use crate::data::index::names::shown;
-use crate::data::index::parquet::pages::{Kind, Pages, encoding_of};
+use crate::data::index::parquet::levels::Hybrid;
+use crate::data::index::parquet::pages::{Kind, PageAt, Pages, encoding};
+use crate::data::index::parquet::values::{Dictionary, Form, Value, Values};
 use crate::data::index::sealed::Labels;
 
 const MOST_CLASSES: usize = 1 << 20;
 /// Bytes of a name.
 const LONGEST_CLASS: usize = 4 << 10;
+/// Bytes of all names of a file. Encodings may repeat the front of a name for nothing.
+const MOST_NAMES: usize = 64 << 20;
 /// The largest page of labels, unpacked.
 const MOST_PAGE: u64 = 64 << 20;
-/// Rows that are read at a time.
-const ROWS: u64 = 4096;
 
 /// The labels of one file.
 #[derive(Debug, Default, PartialEq)]
@@ -59,87 +54,184 @@ impl FileLabels {
 pub(super) struct Reading {
     labels: FileLabels,
     known: HashMap<Vec<u8>, u32>,
+    /// Bytes of the names that are known.
+    name_bytes: usize,
+    form: Form,
+    /// Whether fractions have 8 bytes, and whether whole numbers have a sign.
+    is_double: bool,
+    is_signed: bool,
     rows: u64,
 }
 
 impl Reading {
     pub(super) fn new(column: &ColumnDescPtr) -> Result<Self, String> {
-        let is_scaled = column.converted_type() == ConvertedType::DECIMAL;
-        let labels = match column.physical_type() {
-            other if is_scaled => return Err(no_label(column, &format!("decimals ({other})"))),
-            Physical::INT32 | Physical::INT64 | Physical::BOOLEAN => {
-                FileLabels::Numbers(Vec::new())
+        let physical = column.physical_type();
+        let form = match column.converted_type() {
+            ConvertedType::DECIMAL => {
+                return Err(no_label(column, &format!("decimals ({physical})")));
             }
+            _ => Form::of(physical).ok_or_else(|| no_label(column, &physical.to_string()))?,
+        };
+        let labels = match physical {
             Physical::FLOAT | Physical::DOUBLE => FileLabels::Fractions(Vec::new()),
             Physical::BYTE_ARRAY => FileLabels::Names {
                 numbers: Vec::new(),
                 names: Vec::new(),
             },
-            other => return Err(no_label(column, &other.to_string())),
+            _ => FileLabels::Numbers(Vec::new()),
         };
+        let unsigned = [ConvertedType::UINT_32, ConvertedType::UINT_64];
         Ok(Self {
             labels,
             known: HashMap::new(),
+            name_bytes: 0,
+            form,
+            is_double: physical == Physical::DOUBLE,
+            is_signed: !unsigned.contains(&column.converted_type()) && form != Form::Truth,
             rows: 0,
         })
     }
 
-    /// The labels of one row group.
+    /// The labels of one row group; a row without one is an error.
     pub(super) fn add(
         &mut self,
         column: &ColumnDescPtr,
-        pages: Pages,
+        mut pages: Pages,
         rows: u64,
     ) -> Result<(), String> {
-        let first = self.rows;
-        self.rows += rows;
-        let (labels, known) = (&mut self.labels, &mut self.known);
-        match (labels, column.physical_type()) {
-            (FileLabels::Numbers(all), Physical::INT32) => {
-                let is_unsigned = column.converted_type() == ConvertedType::UINT_32;
-                each::<Int32Type>(column, pages, (first, rows), |n| {
-                    all.push(match is_unsigned {
-                        true => i64::from(*n as u32),
-                        false => i64::from(*n),
-                    });
-                    Ok(())
-                })
+        let name = || shown(column.name().as_bytes());
+        let most_level = u32::try_from(column.max_def_level()).unwrap_or(0);
+        let end = self.rows + rows;
+        let mut dictionary = None;
+        while let Some(page) = pages.next_page()? {
+            if page.unpacked > MOST_PAGE {
+                return Err("has a page of labels of more than 64 MiB".into());
             }
-            (FileLabels::Numbers(all), Physical::INT64) => {
-                let is_unsigned = column.converted_type() == ConvertedType::UINT_64;
-                each::<Int64Type>(column, pages, (first, rows), |n| {
-                    match is_unsigned && *n < 0 {
-                        true => Err(format!("the label {} is too large", *n as u64)),
-                        false => {
-                            all.push(*n);
-                            Ok(())
-                        }
+            let body = pages.body(&page)?;
+            if page.kind == Kind::Dictionary {
+                let known = Dictionary::new(body, self.form, page.values);
+                dictionary = Some(known.ok_or_else(|| pages.damaged())?);
+                continue;
+            }
+            if u64::from(page.values) > end - self.rows {
+                return Err(pages.damaged());
+            }
+            let (mut levels, bytes) = split(&page, &body, most_level)
+                .map_err(|what| what.unwrap_or_else(|| pages.damaged()))?;
+            let encoded = (self.form, page.encoding);
+            let most = u64::from(page.values);
+            let mut values = Values::new(encoded, bytes, most, dictionary.as_ref());
+            for _ in 0..page.values {
+                let row = self.rows;
+                let level = levels.as_mut().map_or(Some(most_level), Iterator::next);
+                if level.ok_or_else(|| pages.damaged())? != most_level {
+                    return Err(format!(
+                        "row {row}: no label in column '{}': add it, or use `labels: none`",
+                        name()
+                    ));
+                }
+                let value = match &mut values {
+                    Ok(values) => values.next_value().ok_or_else(|| pages.damaged())?,
+                    Err(None) => return Err(pages.damaged()),
+                    Err(Some(encoding)) => {
+                        return Err(format!(
+                            "has labels in the encoding {encoding} in column '{}', which is not \
+                             read: write it with plain or dictionary encoding",
+                            name()
+                        ));
                     }
-                })
+                };
+                self.take(value)
+                    .map_err(|what| format!("row {row}: {what}"))?;
+                self.rows += 1;
             }
-            (FileLabels::Numbers(all), _) => each::<BoolType>(column, pages, (first, rows), |is| {
-                all.push(i64::from(*is));
-                Ok(())
-            }),
-            (FileLabels::Fractions(all), Physical::FLOAT) => {
-                each::<FloatType>(column, pages, (first, rows), |n| fraction(all, *n))
-            }
-            (FileLabels::Fractions(all), _) => {
-                each::<DoubleType>(column, pages, (first, rows), |n| fraction(all, *n as f32))
-            }
-            (FileLabels::Names { numbers, names }, _) => {
-                each::<ByteArrayType>(column, pages, (first, rows), |name| {
-                    numbers.push(number_of(name.data(), known, names)?);
-                    Ok(())
-                })
-            }
-            (FileLabels::None, _) => Ok(()),
         }
+        match self.rows == end {
+            true => Ok(()),
+            false => Err(format!("is damaged: column '{}' ends early", name())),
+        }
+    }
+
+    fn take(&mut self, value: Value<'_>) -> Result<(), String> {
+        let is_short = self.form == Form::Number(4);
+        match (&mut self.labels, value) {
+            (FileLabels::Numbers(all), Value::Bits(bits)) => all.push(match is_short {
+                true if self.is_signed => i64::from(bits as i32),
+                true => i64::from(bits as u32),
+                false if self.is_signed => bits as i64,
+                false => {
+                    i64::try_from(bits).map_err(|_| format!("the label {bits} is too large"))?
+                }
+            }),
+            (FileLabels::Fractions(all), Value::Bits(bits)) => {
+                let number = match self.is_double {
+                    true => f64::from_bits(bits) as f32,
+                    false => f32::from_bits(bits as u32),
+                };
+                if !number.is_finite() {
+                    return Err("the label is not a finite number".into());
+                }
+                all.push(number);
+            }
+            (FileLabels::Names { numbers, names }, Value::Text(name)) => {
+                let number = match self.known.get(name) {
+                    Some(number) => *number,
+                    None => {
+                        check_name(name, names.len(), self.name_bytes)?;
+                        self.name_bytes += name.len();
+                        let number = names.len() as u32;
+                        self.known.insert(name.to_vec(), number);
+                        names.push(name.to_vec());
+                        number
+                    }
+                };
+                numbers.push(number);
+            }
+            // Of other forms there are none.
+            _ => return Err("its type is not that of the column".into()),
+        }
+        Ok(())
     }
 
     pub(super) fn finish(self) -> FileLabels {
         self.labels
     }
+}
+
+/// The levels of a page, where it has such, and its values.
+///
+/// # Errors
+/// `None` for a damaged page, else what is wrong.
+fn split<'a>(
+    page: &PageAt,
+    body: &'a [u8],
+    most_level: u32,
+) -> Result<(Option<Hybrid<'a>>, &'a [u8]), Option<String>> {
+    let (before, levels) = match page.kind {
+        Kind::DataV2 {
+            rep_bytes,
+            def_bytes,
+            ..
+        } => (rep_bytes as usize, def_bytes as usize),
+        _ if most_level == 0 => (0, 0),
+        Kind::Data { level_encoding } if level_encoding != encoding::RLE => {
+            return Err(Some(
+                "has levels in an old form (BIT_PACKED): write it again".into(),
+            ));
+        }
+        _ => {
+            let length = body.first_chunk::<4>().ok_or(None)?;
+            (4, u32::from_le_bytes(*length) as usize)
+        }
+    };
+    let behind = body.get(before..).ok_or(None)?;
+    let (levels, values) = behind.split_at_checked(levels).ok_or(None)?;
+    let width = Hybrid::width_of(most_level);
+    let levels = match most_level {
+        0 => None,
+        _ => Some(Hybrid::new(levels, width).ok_or(None)?),
+    };
+    Ok((levels, values))
 }
 
 fn no_label(column: &ColumnDescPtr, kind: &str) -> String {
@@ -150,22 +242,7 @@ fn no_label(column: &ColumnDescPtr, kind: &str) -> String {
     )
 }
 
-fn fraction(all: &mut Vec<f32>, number: f32) -> Result<(), String> {
-    if !number.is_finite() {
-        return Err("the label is not a finite number".into());
-    }
-    all.push(number);
-    Ok(())
-}
-
-fn number_of(
-    name: &[u8],
-    known: &mut HashMap<Vec<u8>, u32>,
-    names: &mut Vec<Vec<u8>>,
-) -> Result<u32, String> {
-    if let Some(number) = known.get(name) {
-        return Ok(*number);
-    }
+fn check_name(name: &[u8], names: usize, name_bytes: usize) -> Result<(), String> {
     let advice = "name another column with `label_column`, or use `labels: none`";
     if name.is_empty() || name.contains(&0) {
         return Err(format!("'{}' is no class name: {advice}", shown(name)));
@@ -175,130 +252,13 @@ fn number_of(
             "a class name longer than {LONGEST_CLASS} bytes: {advice}"
         ));
     }
-    if names.len() >= MOST_CLASSES {
+    if names >= MOST_CLASSES {
         return Err(format!("more than {MOST_CLASSES} class names: {advice}"));
     }
-    let number = names.len() as u32;
-    known.insert(name.to_vec(), number);
-    names.push(name.to_vec());
-    Ok(number)
-}
-
-/// Gives each value of a row group to `take`; a row without one is an error. `first` is the
-/// file's row that it begins with.
-fn each<T: DataType>(
-    column: &ColumnDescPtr,
-    pages: Pages,
-    (first, rows): (u64, u64),
-    mut take: impl FnMut(&T::T) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut reader = ColumnReaderImpl::<T>::new(column.clone(), Box::new(LabelPages(pages)));
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    let name = || shown(column.name().as_bytes());
-    let mut done = 0;
-    while done < rows {
-        levels.clear();
-        values.clear();
-        let wanted = ROWS.min(rows - done) as usize;
-        let (read, ..) = reader
-            .read_records(wanted, Some(&mut levels), None, &mut values)
-            .map_err(|e| format!("column '{}' cannot be read: {e}", name()))?;
-        if read == 0 {
-            return Err(format!("is damaged: column '{}' ends early", name()));
-        }
-        let mut values = values.iter();
-        for i in 0..read {
-            let row = first + done + i as u64;
-            let is_there = column.max_def_level() == 0
-                || levels.get(i).is_some_and(|l| *l == column.max_def_level());
-            let value = if is_there { values.next() } else { None };
-            let value = value.ok_or_else(|| {
-                format!(
-                    "row {row}: no label in column '{}': add it, or use `labels: none`",
-                    name()
-                )
-            })?;
-            take(value).map_err(|what| format!("row {row}: {what}"))?;
-        }
-        done += read as u64;
+    if name_bytes + name.len() > MOST_NAMES {
+        return Err(format!("class names of more than 64 MiB: {advice}"));
     }
     Ok(())
-}
-
-/// Pages that are read here, within bounds, as the crate takes them.
-struct LabelPages(Pages);
-
-impl LabelPages {
-    fn read(&mut self) -> Result<Option<Page>, String> {
-        let Some(page) = self.0.next_page()? else {
-            return Ok(None);
-        };
-        if page.unpacked > MOST_PAGE {
-            return Err("has a page of labels of more than 64 MiB".into());
-        }
-        let buf = Bytes::from(self.0.body(&page)?);
-        let encoding = encoding_of(page.encoding).ok_or_else(|| self.0.damaged())?;
-        let num_values = page.values;
-        Ok(Some(match page.kind {
-            Kind::Dictionary => Page::DictionaryPage {
-                buf,
-                num_values,
-                encoding,
-                is_sorted: false,
-            },
-            Kind::Data { level_encoding } => Page::DataPage {
-                buf,
-                num_values,
-                encoding,
-                def_level_encoding: encoding_of(level_encoding).ok_or_else(|| self.0.damaged())?,
-                rep_level_encoding: Encoding::RLE,
-                statistics: None,
-            },
-            Kind::DataV2 {
-                rows,
-                nulls,
-                rep_bytes,
-                def_bytes,
-                ..
-            } => Page::DataPageV2 {
-                buf,
-                num_values,
-                encoding,
-                num_nulls: nulls,
-                num_rows: rows,
-                def_levels_byte_len: def_bytes,
-                rep_levels_byte_len: rep_bytes,
-                is_compressed: false,
-                statistics: None,
-            },
-        }))
-    }
-}
-
-impl Iterator for LabelPages {
-    type Item = Result<Page, ParquetError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.get_next_page().transpose()
-    }
-}
-
-impl PageReader for LabelPages {
-    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
-        self.read().map_err(ParquetError::General)
-    }
-
-    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
-        Err(ParquetError::NYI("pages are read in order".into()))
-    }
-
-    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
-        self.get_next_page().map(|_| ())
-    }
-
-    fn at_record_boundary(&mut self) -> Result<bool, ParquetError> {
-        Ok(true)
-    }
 }
 
 /// The labels of all files, and the classes that they name. `names`: those of class numbers,

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -17,13 +17,24 @@ use crate::data::packed::{Codec, MOST_PAGE, PackedPage, read_page};
 const MOST_HEAD: u64 = 1 << 20;
 /// What is read of one at first.
 const FIRST: u64 = 1 << 10;
+/// Pages with more bytes, packed or unpacked, are in memory one at a time.
+const LARGE: u64 = 64 << 20;
+
+static LARGE_PAGE: Mutex<()> = Mutex::new(());
+
+/// Held while a large page is in memory.
+pub(super) type LargePage = Option<MutexGuard<'static, ()>>;
 
 /// Encodings, by their numbers in the format.
 pub(super) mod encoding {
     pub(crate) const PLAIN: i64 = 0;
     pub(crate) const PLAIN_DICTIONARY: i64 = 2;
     pub(crate) const RLE: i64 = 3;
+    pub(crate) const DELTA_BINARY_PACKED: i64 = 5;
+    pub(crate) const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
+    pub(crate) const DELTA_BYTE_ARRAY: i64 = 7;
     pub(crate) const RLE_DICTIONARY: i64 = 8;
+    pub(crate) const BYTE_STREAM_SPLIT: i64 = 9;
 }
 
 /// The encoding of this number, as the crate has it.
@@ -273,6 +284,12 @@ impl Pages {
             codec,
         });
         Some((levels, packed))
+    }
+
+    /// Waits until no other thread has a large page in memory, where this one is large.
+    pub(super) fn wait_for(page: &PackedPage) -> LargePage {
+        let is_large = page.packed.max(page.unpacked) > LARGE;
+        is_large.then(|| LARGE_PAGE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The bytes of a packed page, unpacked.

@@ -4,7 +4,7 @@
 //! no picture. A packed page is unpacked, looked at and let go.
 
 use crate::data::index::parquet::levels::Hybrid;
-use crate::data::index::parquet::pages::{Kind, PageAt, Pages, encoding, encoding_of};
+use crate::data::index::parquet::pages::{Kind, LargePage, PageAt, Pages, encoding, encoding_of};
 use crate::data::packed::PackedPage;
 
 /// The pictures of one file, in the order of its rows.
@@ -30,14 +30,14 @@ pub(super) struct Place {
 
 /// What values are read from: a page's bytes, or the file up to a place in it.
 enum Body<'a> {
-    Memory(Vec<u8>),
+    Memory(Vec<u8>, #[expect(dead_code, reason = "a lock")] LargePage),
     File(&'a Pages, u64),
 }
 
 impl Body<'_> {
     fn end(&self) -> u64 {
         match self {
-            Self::Memory(bytes) => bytes.len() as u64,
+            Self::Memory(bytes, _) => bytes.len() as u64,
             Self::File(_, end) => *end,
         }
     }
@@ -46,7 +46,7 @@ impl Body<'_> {
     fn read(&self, at: u64, len: u64) -> Option<Result<Vec<u8>, String>> {
         let end = at.checked_add(len).filter(|end| *end <= self.end())?;
         Some(match self {
-            Self::Memory(bytes) => Ok(bytes.get(at as usize..end as usize)?.to_vec()),
+            Self::Memory(bytes, _) => Ok(bytes.get(at as usize..end as usize)?.to_vec()),
             Self::File(pages, _) => pages.read(at, len),
         })
     }
@@ -56,7 +56,7 @@ impl Body<'_> {
         let end = at.checked_add(4).filter(|end| *end <= self.end())?;
         let mut word = [0; 4];
         let read = match self {
-            Self::Memory(bytes) => {
+            Self::Memory(bytes, _) => {
                 word.copy_from_slice(bytes.get(at as usize..end as usize)?);
                 Ok(())
             }
@@ -118,7 +118,9 @@ impl Places {
         };
         let number = u32::try_from(self.pages.len()).map_err(|_| "has too many pages")?;
         self.pages.push(packed);
-        Ok((Some(number), Body::Memory(pages.unpacked(&packed)?), 0))
+        let turn = Pages::wait_for(&packed);
+        let body = Body::Memory(pages.unpacked(&packed)?, turn);
+        Ok((Some(number), body, 0))
     }
 
     fn data(

@@ -14,6 +14,7 @@ pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
 /// Bytes, and how far they were read.
+#[derive(Clone)]
 pub(super) struct Compact<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -134,9 +135,13 @@ impl<'a> Compact<'a> {
     }
 
     fn signed(&mut self) -> Option<i64> {
-        let raw = self.varint()?;
-        Some((raw >> 1) as i64 ^ -((raw & 1) as i64))
+        self.varint().map(signed)
     }
+}
+
+/// A number whose lowest bit is its sign.
+pub(super) fn signed(raw: u64) -> i64 {
+    (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
 /// A number of 7 bits a byte, the lowest first.

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use crate::data::scenes::bounds;
 use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::colmap::models::{self, MOST_PARAMETERS, ModelCamera};
 use crate::data::scenes::colmap::reading::Reading;
@@ -80,7 +81,7 @@ pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
         let name = file.name(&at)?;
         let points = file.u64(&at)?;
         // x, y and the number of a 3D point.
-        file.skip(points, 24, &format!("the 2D points of {at}"))?;
+        file.skip(points, 24, &format!("2D points of {at}"))?;
         images.push(ModelImage {
             id,
             quaternion,
@@ -109,11 +110,12 @@ pub(super) fn points(path: &Path) -> Result<Points> {
         let colour = file.u8s::<3>(what)?;
         file.f64s::<1>(what)?;
         let track = file.u64(what)?;
-        file.skip(track, 8, "the track of a point")?;
-        if place.iter().any(|value| !value.is_finite()) {
+        file.skip(track, 8, "images in the track of a point")?;
+        if !bounds::is_place(place) {
             let at = file.at();
             return Err(file.error(format!(
-                "point {number} of {count}, before byte {at}: its place is not a number"
+                "point {number} of {count}, before byte {at}: its place {place:?} is not one of float32 \
+                 numbers"
             )));
         }
         points.push(count, place, Some(colour));

@@ -21,6 +21,7 @@ mod text;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use crate::data::scenes::bounds;
 use crate::data::scenes::declared::Declared;
 use crate::data::scenes::found::{Found, FoundFrame, Repeated};
 use crate::data::scenes::names;
@@ -199,10 +200,12 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
     }
     // Rows of the rotation from world to camera are columns of its inverse.
     let rows = rotation(quaternion.map(|q| q / norm));
-    Ok(Pose([0, 1, 2].map(|i| {
+    let pose = Pose([0, 1, 2].map(|i| {
         let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
         [a, b, c, -(a * t[0] + b * t[1] + c * t[2])]
-    })))
+    }));
+    bounds::check_pose(&pose)?;
+    Ok(pose)
 }
 
 /// Marks frames by `train_list.txt` and its like; false where there is none of them.

@@ -95,9 +95,14 @@ impl<'a> Reading<'a> {
     /// A count of entries of at least so many bytes each, checked against what is left.
     pub(super) fn count(&mut self, what: &str, least: u64) -> Result<u64> {
         let count = self.u64(what)?;
+        self.check_count(count, what, least)?;
+        Ok(count)
+    }
+
+    fn check_count(&self, count: u64, what: &str, least: u64) -> Result<()> {
         let most = self.left() / least;
         match count <= most {
-            true => Ok(count),
+            true => Ok(()),
             false => Err(self.error(format!(
                 "{count} {what}, but the {} bytes left hold at most {most}: the file is cut off, \
                  or not a COLMAP model",
@@ -127,9 +132,8 @@ impl<'a> Reading<'a> {
 
     /// Steps over so many entries of so many bytes.
     pub(super) fn skip(&mut self, count: u64, each: u64, what: &str) -> Result<()> {
-        let bytes = count.checked_mul(each);
-        let bytes = bytes.ok_or_else(|| self.error(format!("{count} {what} are too many")))?;
-        self.need(bytes, what)?;
+        self.check_count(count, what, each)?;
+        let bytes = count * each;
         self.file
             .seek_relative(bytes as i64)
             .map_err(|e| Error::io_at("read", self.path, e))?;

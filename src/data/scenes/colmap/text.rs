@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use crate::data::scenes::bounds;
 use crate::data::scenes::colmap::image::{MOST_IMAGES, ModelImage};
 use crate::data::scenes::colmap::lines::{Fields, Lines};
 use crate::data::scenes::colmap::models::{self, ModelCamera};
@@ -203,8 +204,8 @@ pub(super) fn points(path: &Path) -> Result<Points> {
         };
         let _id: u64 = fields.number("POINT3D_ID")?;
         let place = fields.numbers(["X", "Y", "Z"])?;
-        if place.iter().any(|value| !value.is_finite()) {
-            return Err(fields.error("X, Y, Z: not numbers"));
+        if !bounds::is_place(place) {
+            return Err(fields.error("X, Y, Z: not numbers that float32 holds"));
         }
         let colour = [
             fields.number("R")?,

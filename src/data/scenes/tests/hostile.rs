@@ -27,7 +27,11 @@ fn good(folder: &Folder) -> Value {
 
 #[test]
 fn errors_name_file_and_key() {
-    let cases: [Case<'_, Value>; 19] = [
+    let cases: [Case<'_, Value>; 20] = [
+        (
+            &|t| t["frames"][1] = json!({"transform_matrix": matrix(0.0, 0.0, 0.0)}),
+            "frames: [1]: file_path: missing",
+        ),
         (&|t| t["frames"] = json!([]), "frames: no frames"),
         (&|t| t["frames"] = json!("x"), "frames: invalid type"),
         (
@@ -48,7 +52,7 @@ fn errors_name_file_and_key() {
         ),
         (
             &|t| t["frames"][1]["transform_matrix"] = Value::Null,
-            "frames[1].transform_matrix: missing",
+            "frames: [1]: transform_matrix: missing",
         ),
         (
             &|t| t["frames"][1]["transform_matrix"][0] = json!([1, 2, 3]),
@@ -90,7 +94,7 @@ fn errors_name_file_and_key() {
         ),
         (
             &|t| t["applied_scale"] = json!(0),
-            "applied_scale: 0 is out of range",
+            "applied_scale: 0.0 is out of range",
         ),
     ];
     for (change, due) in cases {
@@ -220,7 +224,14 @@ fn counts_are_not_believed() {
     bytes[at..].copy_from_slice(&(u64::MAX / 24).to_le_bytes());
     folder.write("sparse/0/images.bin", bytes);
     let e = folder.refused();
-    assert!(e.contains("cut off: the 2D points of image 2 of 3"), "{e}");
+    let due = "768614336404564650 2D points of image 2 of 3, but the 0 bytes left hold at most 0";
+    assert!(e.contains(due), "{e}");
+    let mut bytes = model.images_bin();
+    bytes[at..].copy_from_slice(&(1u64 << 63).to_le_bytes());
+    folder.write("sparse/0/images.bin", bytes);
+    let e = folder.refused();
+    let due = "9223372036854775808 2D points of image 2 of 3, but the 0 bytes left";
+    assert!(e.contains(due), "{e}");
 }
 
 #[test]
@@ -377,4 +388,97 @@ fn options_that_cannot_be_are_refused() {
     ] {
         assert_eq!(folder.open(&options).unwrap_err().option_name(), Some(name));
     }
+}
+
+/// Rays are float32: what it does not hold is refused where it is written.
+#[test]
+fn numbers_beyond_float32_are_refused_with_their_key() {
+    let whole = |key: &'static str, value: f64| move |t: &mut Value| t[key] = json!(value);
+    for (key, value, due) in [
+        ("fl_x", 1e308, "frames[0].fx is 1e308: use a number"),
+        (
+            "fl_x",
+            1e-300,
+            "frames[0].fx is 1e-300: use a focal length above 0",
+        ),
+        (
+            "fl_y",
+            5e-324,
+            "frames[0].fy is 5e-324: use a focal length above 0",
+        ),
+        (
+            "cx",
+            -1e200,
+            "frames[0].cx is -1e200: use a number from -1e12 to 1e12",
+        ),
+        ("k1", 1e300, "frames[0].k1 is 1e300: use a number"),
+        (
+            "applied_scale",
+            1e300,
+            "applied_scale: 1e300 is out of range",
+        ),
+        (
+            "applied_scale",
+            1e-300,
+            "applied_scale: 1e-300 is out of range",
+        ),
+        (
+            "integer_depth_scale",
+            1e39,
+            "integer_depth_scale: 1e39 is out of range",
+        ),
+    ] {
+        let e = refused(whole(key, value));
+        assert!(e.contains(due), "{key} {value}: {e}");
+    }
+    let cases: [Case<'_, Value>; 5] = [
+        (
+            &|t| t["frames"][1]["time"] = json!(1e308),
+            "frames[1].time: 1e308 is not a time",
+        ),
+        (
+            &|t| t["frames"][1]["transform_matrix"][1][3] = json!(-1e200),
+            "frames[1].transform_matrix: -1e200 is too large for a pose",
+        ),
+        (
+            &|t| {
+                let tiny = json!([[1e-200, 0, 0, 1], [0, 1e-200, 0, 1], [0, 0, 1e-200, 1]]);
+                t["frames"][1]["transform_matrix"] = tiny;
+            },
+            "frames[1].transform_matrix: an axis is shorter than 1e-18",
+        ),
+        (
+            &|t| {
+                t["frames"][1]["transform_matrix_start"] = matrix(0.0, 0.0, 0.0);
+                t["frames"][1]["transform_matrix_end"] = matrix(0.0, 0.0, 0.0);
+                t["rolling_shutter"] = json!([0, 1e300, 0, 0]);
+            },
+            "frames[1].rolling_shutter: 1e300 is out of range",
+        ),
+        (
+            &|t| {
+                (t["camera_model"], t["applied_scale"]) = (json!("ORTHOPHOTO"), json!(1));
+                (t["fl_x"], t["fl_y"]) = (json!(1e12), json!(1e12));
+                for (number, place) in [0.0, 1e10].into_iter().enumerate() {
+                    t["frames"][number]["transform_matrix"][0][3] = json!(place);
+                }
+            },
+            "in the scene: fx is ",
+        ),
+    ];
+    for (change, due) in cases {
+        let e = refused(change);
+        assert!(e.contains(due), "{due}: {e}");
+    }
+}
+
+#[test]
+fn a_point_beyond_float32_is_refused() {
+    let mut model = Model::small();
+    model.points[1].0[2] = 1e39;
+    let folder = Folder::new();
+    model.write(&folder);
+    let scene = folder.open(&as_is()).unwrap();
+    let e = scene.points().unwrap_err().to_string();
+    assert!(e.contains("is not one of float32 numbers"), "{e}");
 }

@@ -152,6 +152,11 @@ fn what_is_not_for_engines_keeps_the_verdict_of_workers() {
     for file in [&cut, &grey, &large, &b"GIF89a, or so".to_vec()] {
         assert_eq!(of(file, &limits), Ok(false));
     }
+    for file in [true, false].map(|kind| fixtures::many_scans(101, kind)) {
+        assert_eq!(of(&file, &limits), Ok(false));
+        let said = filled(&program, &file, 3, None, 1 << 20).unwrap_err();
+        assert!(said.starts_with("JPEG of more than 100 scans"), "{said}");
+    }
     let few = Limits {
         max_pixels: 300 * 260 - 1,
         ..limits

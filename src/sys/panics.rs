@@ -1,0 +1,59 @@
+//! Panics of decoders that read foreign bytes: caught, and not printed.
+//!
+//! A panic hook is the program's. The first call of [`caught`] puts one in its place that gives
+//! every other panic to it. A program that sets a hook later has its own.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+static HOOK: Once = Once::new();
+
+/// What `work` gives; `None` after a panic, of which nothing is printed. What `work` has changed
+/// by then is unknown: it must not be used again.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    HOOK.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| match IS_CAUGHT.get() {
+            true => tracing::debug!("a decoder has panicked: {panic}"),
+            false => before(panic),
+        }));
+    });
+    let outer = IS_CAUGHT.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work)).ok();
+    IS_CAUGHT.set(outer);
+    done
+}
+
+/// Gives all panics of this process to `hook`, those that are caught too.
+pub(crate) fn report_all(hook: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
+    HOOK.call_once(|| ());
+    set_hook(Box::new(hook));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn the_programs_hook_has_every_panic_but_those_that_are_caught() {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let counter = seen.clone();
+        set_hook(Box::new(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        let broken = || -> u32 { panic!("a decoder") };
+        assert_eq!(caught(broken), None);
+        assert_eq!(caught(|| caught(broken).unwrap_or(7)), Some(7));
+        assert_eq!(seen.load(Ordering::Relaxed), 0);
+        assert!(catch_unwind(broken).is_err());
+        assert_eq!(seen.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,137 @@
+//! Files of few bytes whose columns hold much: labels are read within bounds.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use featherload::index::{Label, ParquetOptions};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+
+use super::scene::{Column, bytes, double, int32, int64, open, plain, refused, texts, write};
+
+/// Labels in this encoding.
+fn encoded(encoding: Encoding) -> WriterPropertiesBuilder {
+    plain().set_column_encoding(ColumnPath::from("label"), encoding)
+}
+
+fn pictures(rows: usize) -> Column {
+    bytes("image", (0..rows).map(|n| vec![n as u8; 9]).collect())
+}
+
+/// Texts of a long front that all share take a few bytes each.
+#[test]
+fn a_shared_front_of_a_gigabyte_of_labels_is_refused_in_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bomb.parquet");
+    let rows = 4000;
+    let long = "a".repeat(1_000_000);
+    let labels = vec![long.as_str(); rows];
+    let packed = encoded(Encoding::DELTA_BYTE_ARRAY)
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_data_page_size_limit(64 << 20);
+    write(
+        &path,
+        &[pictures(rows), texts("label", &labels)],
+        (rows, rows),
+        packed,
+    );
+    assert!(fs::metadata(&path).unwrap().len() < 500_000);
+    let run = |path: &Path| {
+        let limited = format!(
+            "ulimit -v 600000 && exec {} index {}",
+            env!("CARGO_BIN_EXE_featherload"),
+            path.display()
+        );
+        let out = Command::new("sh").args(["-c", &limited]).output().unwrap();
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let said = run(&path);
+    let due = "row 0: a class name longer than 4096 bytes: name another column";
+    assert!(said.contains(due), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+
+    // Names that are short enough, each another one.
+    let front = "b".repeat(4080);
+    let labels: Vec<String> = (0..20_000).map(|n| format!("{front}{n}")).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let packed = encoded(Encoding::DELTA_BYTE_ARRAY);
+    let columns = [pictures(labels.len()), texts("label", &labels)];
+    write(&path, &columns, (labels.len(), labels.len()), packed);
+    let said = refused(&path, &ParquetOptions::default());
+    assert!(said.contains("class names of more than 64 MiB"), "{said}");
+}
+
+/// Each encoding that writers have for a type gives the same labels.
+#[test]
+fn labels_are_the_same_in_every_encoding() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let numbers: Vec<i64> = (0..700).map(|n| (n * n % 1000) - 400).collect();
+    let names = ["dog", "cat", "catfish", "cattle", "ant"].repeat(140);
+    let labels = |column, encoding| {
+        write(
+            &path,
+            &[pictures(700), column],
+            (700, 300),
+            encoded(encoding),
+        );
+        let index = open(&path).unwrap();
+        let of = |id| match index.label(id) {
+            Label::Class(class) => class as f32,
+            Label::Vector(vector) => vector.iter().next().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        (0..index.len()).map(of).collect::<Vec<f32>>()
+    };
+    let whole: Vec<f32> = numbers.iter().map(|n| *n as f32).collect();
+    for encoding in [
+        Encoding::PLAIN,
+        Encoding::DELTA_BINARY_PACKED,
+        Encoding::BYTE_STREAM_SPLIT,
+    ] {
+        let column = int64("label", numbers.iter().map(|n| Some(*n)).collect());
+        assert_eq!(labels(column, encoding), whole, "{encoding}");
+        let column = int32("label", numbers.iter().map(|n| *n as i32).collect());
+        assert_eq!(labels(column, encoding), whole, "{encoding}");
+    }
+    let halves: Vec<f32> = whole.iter().map(|n| n / 2.0).collect();
+    for encoding in [Encoding::PLAIN, Encoding::BYTE_STREAM_SPLIT] {
+        let column = double("label", halves.iter().map(|n| f64::from(*n)).collect());
+        assert_eq!(labels(column, encoding), halves, "{encoding}");
+    }
+    for encoding in [
+        Encoding::PLAIN,
+        Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        Encoding::DELTA_BYTE_ARRAY,
+    ] {
+        let due = [4.0, 1.0, 2.0, 3.0, 0.0].repeat(140);
+        assert_eq!(labels(texts("label", &names), encoding), due, "{encoding}");
+    }
+}
+
+/// The crate makes room for as many elements as a footer's lists count.
+#[test]
+fn a_footer_of_more_columns_or_row_groups_than_a_file_has_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let column = b"\x48\x01s\0";
+    let columns = [
+        &[0x15, 2, 0x19, 0xfc, 0x81, 0x80, 0x04][..],
+        &column.repeat(65_537),
+        &[0],
+    ];
+    let group = [0x15, 2, 0x19, 0x1c, 0x48, 1, b's', 0, 0x16, 0, 0x19];
+    let groups = [&group[..], &[0xfc, 0xa0, 0x8d, 0x06], &[0; 100_001]];
+    for (footer, due) in [
+        (columns.concat(), "has 65537 columns, and 65536 is the most"),
+        (groups.concat(), "more row groups than bytes for them"),
+    ] {
+        let len = (footer.len() as u32).to_le_bytes();
+        fs::write(&path, [b"PAR1", &footer[..], &len, b"PAR1"].concat()).unwrap();
+        let said = refused(&path, &ParquetOptions::default());
+        assert!(said.contains(due), "{said}");
+    }
+}
