@@ -18,6 +18,7 @@
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
 //! | one object out of the store | `download` | fetcher, sender |
 //! | what lies at an address | `set` | fetcher |
+//! | the HTTP client of stores, which bounds answers; the redirects that it follows | `connector`, `redirect` | fetcher, sender |
 //! | the store; what its answers mean; how long it is tried; the life on a socket | `store`, `answer`, `patience`, `line` | fetcher, sender |
 //! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
 //! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
@@ -38,6 +39,8 @@ mod bring;
 pub(crate) mod client;
 mod disk;
 #[cfg(feature = "stores")]
+mod connector;
+#[cfg(feature = "stores")]
 pub(crate) mod download;
 #[cfg(feature = "stores")]
 mod folder;
@@ -54,6 +57,8 @@ mod options;
 pub(crate) mod patience;
 #[cfg(feature = "stores")]
 mod process;
+#[cfg(feature = "stores")]
+mod redirect;
 #[cfg(feature = "stores")]
 mod room;
 #[cfg(feature = "stores")]

@@ -62,10 +62,10 @@ impl Set {
         patience: Duration,
     ) -> Result<Self, Trouble> {
         if Index::names_tars(address.as_str()) {
-            let (store, list) = named(address, patience).await?;
+            let (store, list) = named(address, options, patience).await?;
             return Self::of_tars(store, list, options, index, patience).await;
         }
-        let store = Store::open(address)?;
+        let store = Store::open(address, options.allow_redirects)?;
         if let Some(text) = download::small_if_there(&store, CACHE_MANIFEST, patience).await? {
             return Self::of_cache(store, text, options, patience).await;
         }
@@ -253,7 +253,11 @@ fn bytes_of_indexes(folder: &Folder) -> u64 {
 }
 
 /// The tars that an address names by itself, or by a pattern.
-async fn named(address: &Address, patience: Duration) -> Result<(Store, TarList), Trouble> {
+async fn named(
+    address: &Address,
+    options: &FetchOptions,
+    patience: Duration,
+) -> Result<(Store, TarList), Trouble> {
     let wrong = |what: &str| Trouble::new(address.as_str(), what);
     let all = expand::addresses(address.as_str())
         .map_err(|e| Trouble::new(address.as_str(), without(&e, address)))?;
@@ -276,7 +280,7 @@ async fn named(address: &Address, patience: Duration) -> Result<(Store, TarList)
     }
     let base = Address::parse(base)
         .map_err(|_| wrong("names shards that lie in several buckets: name those of one"))?;
-    let store = Store::open(&base)?;
+    let store = Store::open(&base, options.allow_redirects)?;
     let objects = all.iter().map(|one| &one[base.as_str().len() + 1..]);
     let heads = objects.map(|below| {
         let store = &store;

@@ -20,8 +20,10 @@ use object_store::{
 };
 
 use crate::fetch::address::Address;
-use crate::fetch::answer::Answer;
+use crate::fetch::answer::{Answer, other_region};
+use crate::fetch::connector::Connector;
 use crate::fetch::messages::Trouble;
+use crate::fetch::redirect::RefusedRedirect;
 
 /// Of one request: until its answer begins. What takes longer is tried again (`download`).
 const CONNECT: &str = "5s";
@@ -58,12 +60,13 @@ pub(crate) enum Failure {
 }
 
 impl Store {
-    /// Opens nothing yet: the first request connects.
+    /// Opens nothing yet: the first request connects. With `allow_redirects` what it is answered
+    /// may send it on to another host.
     ///
     /// # Errors
     /// An address of a form that the store does not have; settings that cannot be.
-    pub(super) fn open(address: &Address) -> Result<Self, Trouble> {
-        Self::with_limit(address, READ)
+    pub(super) fn open(address: &Address, allow_redirects: bool) -> Result<Self, Trouble> {
+        Self::with_limit(address, READ, Connector { allow_redirects })
     }
 
     /// The same of a store that takes objects.
@@ -71,7 +74,10 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; a web server.
     pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
-        let store = Self::with_limit(address, READ_BEHIND_A_PART)?;
+        let connector = Connector {
+            allow_redirects: false,
+        };
+        let store = Self::with_limit(address, READ_BEHIND_A_PART, connector)?;
         let text = address.as_str();
         if store.parts.is_none() && !text.starts_with("file:") {
             let what = "is a web server, which takes no objects: give s3://, gs://, az:// or \
@@ -81,7 +87,7 @@ impl Store {
         Ok(store)
     }
 
-    fn with_limit(address: &Address, read: &str) -> Result<Self, Trouble> {
+    fn with_limit(address: &Address, read: &str, connector: Connector) -> Result<Self, Trouble> {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
@@ -107,6 +113,7 @@ impl Store {
         let objects: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
                 let begun = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(AmazonS3ConfigKey::Client(key), value)
                 });
@@ -117,6 +124,7 @@ impl Store {
             ObjectStoreScheme::GoogleCloudStorage => {
                 let begun = GoogleCloudStorageBuilder::from_env();
                 let begun = begun.with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(GoogleConfigKey::Client(key), value)
                 });
@@ -127,6 +135,7 @@ impl Store {
             ObjectStoreScheme::MicrosoftAzure => {
                 let begun = MicrosoftAzureBuilder::from_env();
                 let begun = begun.with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(AzureConfigKey::Client(key), value)
                 });
@@ -137,6 +146,7 @@ impl Store {
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
                 let begun = HttpBuilder::new().with_url(host).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let allowed = match url.scheme() {
                     "http" => "true",
                     _ => "false",
@@ -198,6 +208,7 @@ impl Store {
     /// What an error means that came when `name` was sent.
     pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
         let what = match error {
+            _ if RefusedRedirect::cause_of(error).is_some() => return self.failure(name, error),
             _ if Answer::of(&chain(error)).has_no_bucket() => return self.failure(name, error),
             StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
@@ -217,6 +228,9 @@ impl Store {
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
         let about = self.address.of(name);
         let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
+        if let Some(refused) = RefusedRedirect::cause_of(error) {
+            return lasting(self.redirect_text(refused));
+        }
         let answer = Answer::of(&chain(error));
         let said = || without_secrets(&chain(error));
         let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), said()));
@@ -244,6 +258,17 @@ impl Store {
         match self.failure(name, error) {
             Failure::Lasting(trouble) if has_none => Some(trouble),
             _ => None,
+        }
+    }
+
+    /// Why a redirect is not followed; a bucket that redirects is elsewhere.
+    fn redirect_text(&self, refused: &RefusedRedirect) -> String {
+        match self.address.as_str().starts_with("http") {
+            true => refused.to_string(),
+            false => format!(
+                "{refused}. Or {}",
+                other_region(self.bucket())
+            ),
         }
     }
 
@@ -323,7 +348,7 @@ mod tests {
         let address = Address::parse("gs://bucket/prefix");
         // Without a network: nothing is asked for yet.
         assert!(address.is_ok());
-        let store = Store::open(&Address::parse("file:///data/cache").unwrap()).unwrap();
+        let store = Store::open(&Address::parse("file:///data/cache").unwrap(), false).unwrap();
         assert_eq!(
             store.path("manifest.json").as_ref(),
             "data/cache/manifest.json"
