@@ -99,7 +99,8 @@ impl Web {
                 leave_out_secrets(request.headers_mut());
             }
             let uri = to.as_str().parse();
-            *request.uri_mut() = uri.map_err(|_| refused(RefusedRedirect::no_address(to.as_str())))?;
+            *request.uri_mut() =
+                uri.map_err(|_| refused(RefusedRedirect::no_address(to.as_str())))?;
             at = to;
         }
         Err(refused(RefusedRedirect::too_many()))
@@ -152,7 +153,11 @@ fn target(answer: &HttpResponse, at: &Url) -> Result<Option<Url>, HttpError> {
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT
     );
-    let Some(place) = answer.headers().get(header::LOCATION).filter(|_| is_redirect) else {
+    let Some(place) = answer
+        .headers()
+        .get(header::LOCATION)
+        .filter(|_| is_redirect)
+    else {
         return Ok(None);
     };
     let text = String::from_utf8_lossy(place.as_bytes());

@@ -183,7 +183,8 @@ fn is_public(address: IpAddr) -> bool {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => {
             let s = address.segments();
-            let tail = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+            let tail =
+                |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
             match s {
                 // Mapped, compatible (with :: and ::1), translated: an IPv4 address in IPv6's form.
                 [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -203,7 +204,9 @@ fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let is_reserved = match address.octets() {
         // This network, shared by carriers, protocols, benchmarks, future use.
-        [0, ..] | [100, 64..=127, ..] | [192, 0, 0, _] | [198, 18 | 19, ..] | [240..=255, ..] => true,
+        [0, ..] | [100, 64..=127, ..] | [192, 0, 0, _] | [198, 18 | 19, ..] | [240..=255, ..] => {
+            true
+        }
         _ => false,
     };
     !(is_reserved
@@ -234,11 +237,33 @@ mod tests {
     #[test]
     fn no_redirect_reaches_a_local_address_in_any_form() {
         for text in [
-            "127.0.0.1", "127.9.9.9", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1",
-            "169.254.169.254", "100.100.100.200", "192.0.0.192", "198.18.0.1", "224.0.0.1",
-            "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
-            "::127.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "fe80::1", "fc00::1",
-            "fd00:ec2::254", "fec0::1", "ff02::1", "2001::1", "2001:db8::1", "100::1",
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "10.0.0.1",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.100.100.200",
+            "192.0.0.192",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:7f00:1::",
+            "fe80::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fec0::1",
+            "ff02::1",
+            "2001::1",
+            "2001:db8::1",
+            "100::1",
         ] {
             let address: IpAddr = text.parse().unwrap();
             assert!(!is_public(address), "{text}");
@@ -251,7 +276,13 @@ mod tests {
             let e = rules.check(&url("https://a.org/x"), &to).unwrap_err();
             assert!(e.0.contains("never followed"), "{text}: {e}");
         }
-        for text in ["1.1.1.1", "172.32.0.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
+        for text in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
             assert!(is_public(text.parse().unwrap()), "{text}");
         }
     }
@@ -276,7 +307,11 @@ mod tests {
             // As the user gave it.
             ("http://127.0.0.1:8000/x", "http://127.0.0.1:8000/y"),
         ] {
-            assert_eq!(strict.check(&url(from), &url(to)), Ok(Stays::OnHost), "{to}");
+            assert_eq!(
+                strict.check(&url(from), &url(to)),
+                Ok(Stays::OnHost),
+                "{to}"
+            );
         }
         for (from, to) in [
             ("https://a.org/x", "https://b.a.org/x"),
@@ -292,7 +327,11 @@ mod tests {
         for (from, to, says) in [
             ("https://a.org/x", "http://a.org/x", "https to http"),
             ("https://a.org/x", "file:///etc/passwd", "'file:'"),
-            ("http://127.0.0.1:8000/x", "http://127.0.0.1:8001/x", "never followed"),
+            (
+                "http://127.0.0.1:8000/x",
+                "http://127.0.0.1:8001/x",
+                "never followed",
+            ),
             ("http://a.org/x", "http://proxy.corp/x", "never followed"),
         ] {
             let e = open.check(&url(from), &url(to)).unwrap_err().0;
@@ -302,11 +341,17 @@ mod tests {
 
     #[test]
     fn a_name_of_this_machine_is_refused() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let rules = Redirects::new(true, Vec::new());
         let checked = runtime.block_on(rules.check_names(&url("http://localhost/x")));
         let e = checked.unwrap_err().to_string();
-        assert!(e.contains("'localhost' (") && e.contains("never followed"), "{e}");
+        assert!(
+            e.contains("'localhost' (") && e.contains("never followed"),
+            "{e}"
+        );
         // A name that changes between the two questions is refused for the connection, too.
         let resolved = runtime.block_on(rules.resolve("localhost".parse().unwrap()));
         let e = resolved.err().unwrap().to_string();

@@ -11,6 +11,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::local::LocalFileSystem;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
@@ -40,6 +41,8 @@ pub(crate) struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// The same, where it takes the parts of an object one by one.
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
+    /// The same, where it lists names page by page.
+    pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
     address: Address,
 }
@@ -110,6 +113,7 @@ impl Store {
         ];
         let text = address.as_str();
         let mut parts: Option<Arc<dyn MultipartStore>> = None;
+        let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
         let objects: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
                 let begun = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
@@ -119,6 +123,7 @@ impl Store {
                 });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
+                pages = Some(store.clone());
                 store
             }
             ObjectStoreScheme::GoogleCloudStorage => {
@@ -130,6 +135,7 @@ impl Store {
                 });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
+                pages = Some(store.clone());
                 store
             }
             ObjectStoreScheme::MicrosoftAzure => {
@@ -141,6 +147,7 @@ impl Store {
                 });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
+                pages = Some(store.clone());
                 store
             }
             ObjectStoreScheme::Http => {
@@ -170,6 +177,7 @@ impl Store {
         Ok(Self {
             objects,
             parts,
+            pages,
             prefix,
             address: address.clone(),
         })
@@ -191,8 +199,28 @@ impl Store {
         Path::parse(text).map_err(|e| Trouble::new(self.address.of(below), e.to_string()))
     }
 
-    pub(super) fn prefix(&self) -> &Path {
-        &self.prefix
+    /// A page of the names under the address, without those in folders: the one that `mark`
+    /// leads to. A folder of this machine is one page.
+    pub(super) async fn list_page(
+        &self,
+        mark: Option<String>,
+    ) -> Result<PaginatedListResult, StoreError> {
+        let Some(pages) = &self.pages else {
+            return Ok(PaginatedListResult {
+                result: self.objects.list_with_delimiter(Some(&self.prefix)).await?,
+                page_token: None,
+            });
+        };
+        let prefix = match self.prefix.as_ref() {
+            "" => None,
+            prefix => Some(format!("{prefix}/")),
+        };
+        let options = PaginatedListOptions {
+            delimiter: Some("/".into()),
+            page_token: mark,
+            ..PaginatedListOptions::default()
+        };
+        pages.list_paginated(prefix.as_deref(), options).await
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -265,10 +293,7 @@ impl Store {
     fn redirect_text(&self, refused: &RefusedRedirect) -> String {
         match self.address.as_str().starts_with("http") {
             true => refused.to_string(),
-            false => format!(
-                "{refused}. Or {}",
-                other_region(self.bucket())
-            ),
+            false => format!("{refused}. Or {}", other_region(self.bucket())),
         }
     }
 
