@@ -19,6 +19,7 @@ use crate::fetch::Address;
 use crate::send::messages::{Begun, MOST_NAMES, Reply, Request};
 use crate::send::sender::{Sender, unexpected};
 use crate::sys::replace::beside;
+use crate::sys::whole_file;
 
 /// Shards that may wait for the store while the next one is built.
 pub(super) const MOST_WAITING: u64 = 2;
@@ -85,7 +86,7 @@ impl Upload {
         if !self.found(&request)? {
             return Ok(None);
         }
-        let bytes = fs::read(file.path()).map_err(|e| Error::io_at("read", file.path(), e))?;
+        let bytes = whole_file::read(file.path(), CacheManifest::MOST_BYTES)?;
         let manifest = CacheManifest::from_bytes(&bytes).map_err(|damage| {
             Error::dataset(
                 self.address().of(CACHE_MANIFEST),

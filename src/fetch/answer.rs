@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-fn other_region(bucket: &str) -> String {
+pub(super) fn other_region(bucket: &str) -> String {
     format!(
         "bucket '{bucket}' lies in another region or at another endpoint: set AWS_REGION or \
          AWS_ENDPOINT_URL"

@@ -3,19 +3,23 @@
 //!
 //! In the fetcher. The lock says that the leader lives; one that was stopped lives too.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::sys::clock::{RunningClock, monotonic_ns};
+use crate::sys::whole_file;
 
 /// Between two beats, at least.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// How long a leader may stand still while its shards are needed.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
+
+/// The longest word of a leader.
+const MOST_BYTES: u64 = 4096;
 
 /// It may be that long between two beats without anybody asking what is needed.
 const NO_WONDER: Duration = Duration::from_secs(1);
@@ -92,7 +96,7 @@ impl Watch {
         is_needed: impl FnOnce() -> bool,
     ) -> Option<u32> {
         let now = self.clock.read(planned);
-        let seen = fs::read(&self.path).unwrap_or_default();
+        let seen = whole_file::read(&self.path, MOST_BYTES).unwrap_or_default();
         if seen != self.seen {
             self.seen = seen;
             self.since = now;
@@ -119,6 +123,8 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const LOOK: Duration = Duration::from_millis(20);

@@ -20,9 +20,11 @@ use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
 use crate::fetch::messages::Trouble;
 use crate::fetch::patience::{PATIENCE, Patience};
 use crate::fetch::store::{Failure, Store};
+use crate::sys::memory;
+use crate::sys::whole_file::too_long;
 
-/// Most bytes of an object that is held in memory: the index of 200 million samples has less.
-const MOST_SMALL: u64 = 8 << 30;
+/// Most bytes of an index that is held in memory: that of 200 million samples has less.
+const MOST_OF_INDEX: u64 = 8 << 30;
 
 /// A piece of a part that is read again.
 const PIECE: usize = 1 << 20;
@@ -36,16 +38,22 @@ pub(super) fn state_of(meta: &ObjectMeta) -> String {
     }
 }
 
-/// An object, whole: one that a run begins with has less `patience`.
+/// Most bytes of an index here: for a moment it is held twice.
+pub(super) fn most_of_index() -> u64 {
+    memory::available_bytes().map_or(MOST_OF_INDEX, |bytes| MOST_OF_INDEX.min(bytes / 2))
+}
+
+/// An object of `most` bytes at the most, whole: one that a run begins with has less `patience`.
 ///
 /// # Errors
 /// What does not pass.
 pub(super) async fn small(
     store: &Store,
     name: &str,
+    most: u64,
     patience: Duration,
 ) -> Result<Vec<u8>, Trouble> {
-    let found = small_if_there(store, name, patience).await?;
+    let found = small_if_there(store, name, most, patience).await?;
     found.ok_or_else(|| store.missing(name))
 }
 
@@ -56,6 +64,7 @@ pub(super) async fn small(
 pub(crate) async fn small_if_there(
     store: &Store,
     name: &str,
+    most: u64,
     patience: Duration,
 ) -> Result<Option<Vec<u8>>, Trouble> {
     let mut patience = Patience::new(store.address().of(name), patience);
@@ -72,8 +81,8 @@ pub(crate) async fn small_if_there(
                 return store.no_bucket(name, &e).map_or(Ok(None), Err);
             }
             Err(e) => store.failure(name, &e),
-            Ok(found) if found.meta.size > MOST_SMALL => {
-                let what = format!("has {} bytes, and may have {MOST_SMALL}", found.meta.size);
+            Ok(found) if found.meta.size > most => {
+                let what = too_long(found.meta.size, most);
                 return Err(Trouble::new(store.address().of(name), what));
             }
             Ok(found) => {
@@ -200,7 +209,7 @@ pub(super) async fn hash_of(store: &Store, shard: &Shard) -> Result<Option<Hash1
         Check::Tar { hash, .. } => return Ok(*hash),
     };
     let name = format!("{}.json", shard.name);
-    let bytes = small(store, &name, PATIENCE).await?;
+    let bytes = small(store, &name, ShardManifest::MOST_BYTES, PATIENCE).await?;
     let changed = || {
         Trouble::new(
             store.address().of(&name),

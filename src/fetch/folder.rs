@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::fetch::beat::Right;
 use crate::fetch::download::Shard;
+use crate::sys::whole_file;
 
 const MARK: &str = ".featherload-fetched";
 /// What stands in the mark, for people.
@@ -137,7 +138,8 @@ impl Folder {
     /// A system that refuses.
     pub(super) fn doubt_after_a_start(&self, shards: &[Shard]) -> Result<bool> {
         let now = fs::read(THIS_BOOT).unwrap_or_default();
-        let is_done = || fs::read(self.file(BOOT)).is_ok_and(|then| then == now);
+        let then = || whole_file::read(&self.file(BOOT), now.len() as u64);
+        let is_done = || then().is_ok_and(|then| then == now);
         if is_done() {
             return Ok(true);
         }

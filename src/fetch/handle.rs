@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::data::index::{ComingShards, ShardLabels, ShardOptions};
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
-use crate::fetch::messages::{LONGEST, Opened, Reply, Request, from_bytes, to_bytes};
+use crate::fetch::messages::{LONGEST, Listed, Opened, Reply, Request, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::pool::coordinator::launch::launch_other;
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
@@ -109,10 +109,16 @@ impl Start {
             index: ComingShards::file_name(&self.options.shards),
         };
         socket::send(process.socket.as_fd(), &to_bytes(&request)?, &[])?;
-        match process.answer(None)? {
-            Some(Reply::Opened(opened)) => Ok(opened),
-            Some(Reply::Trouble(trouble)) => Err(trouble.into_error()),
-            other => Err(unexpected(other.as_ref())),
+        loop {
+            match process.answer(None)? {
+                Some(Reply::Opened(opened)) => return Ok(opened),
+                Some(Reply::Trouble(trouble)) => return Err(trouble.into_error()),
+                Some(Reply::Listed(Listed { names, pages })) => tracing::warn!(
+                    "{}: is being listed: {names} names on {pages} pages so far",
+                    self.address
+                ),
+                other => return Err(unexpected(other.as_ref())),
+            }
         }
     }
 }

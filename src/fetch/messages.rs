@@ -73,6 +73,8 @@ impl From<Place> for Mark {
 /// To the consumer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
+    /// How far a long listing is, in front of [`Reply::Opened`].
+    Listed(Listed),
     Opened(Opened),
     Planned,
     Report(Counts),
@@ -82,6 +84,13 @@ pub(super) enum Reply {
     },
     /// Nothing more will come, for this reason.
     Trouble(Trouble),
+}
+
+/// What a store has listed so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Listed {
+    pub(super) names: u64,
+    pub(super) pages: u64,
 }
 
 /// What is known of a data set before a shard of it is there.

@@ -17,7 +17,8 @@
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
 //! | one object out of the store | `download` | fetcher, sender |
-//! | what lies at an address | `set` | fetcher |
+//! | what lies at an address; the tars under a prefix | `set`, `listing` | fetcher |
+//! | the HTTP client of stores, which bounds answers; the redirects that it follows | `connector`, `redirect` | fetcher, sender |
 //! | the store; what its answers mean; how long it is tried; the life on a socket | `store`, `answer`, `patience`, `line` | fetcher, sender |
 //! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
 //! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
@@ -36,6 +37,8 @@ mod beat;
 mod board;
 mod bring;
 pub(crate) mod client;
+#[cfg(feature = "stores")]
+mod connector;
 mod disk;
 #[cfg(feature = "stores")]
 pub(crate) mod download;
@@ -48,12 +51,16 @@ mod leader;
 mod lease;
 #[cfg(feature = "stores")]
 pub(crate) mod line;
+#[cfg(feature = "stores")]
+mod listing;
 pub(crate) mod messages;
 mod options;
 #[cfg(feature = "stores")]
 pub(crate) mod patience;
 #[cfg(feature = "stores")]
 mod process;
+#[cfg(feature = "stores")]
+mod redirect;
 #[cfg(feature = "stores")]
 mod room;
 #[cfg(feature = "stores")]

@@ -19,6 +19,9 @@ pub struct FetchOptions {
     /// Most bytes that the folder of one data set may hold. Default: all of it, where that
     /// is at most half of what is free there; else it must be given.
     pub limit: Option<u64>,
+    /// Whether a server may redirect to other hosts. It sees no credentials there, and no redirect
+    /// reaches an address of this machine or of a private network. Default: within one host alone.
+    pub allow_redirects: bool,
     /// Of tar shards that are no cache: how they are read. `keep` has no effect: their index is
     /// kept in the folder.
     #[serde(skip)]

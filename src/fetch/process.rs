@@ -42,7 +42,12 @@ async fn serve(line: &Line) -> Result<()> {
                         },
                         None,
                     ) => {
-                        let opened = Session::open(&address, &options, &index, room).await;
+                        let progress = |listed| {
+                            // Whoever is gone is met when something is asked for.
+                            let _ = line.reply(&Reply::Listed(listed));
+                        };
+                        let opened =
+                            Session::open(&address, &options, &index, room, &progress).await;
                         let (opened, answer) = opened.map_err(Stop::Trouble)?;
                         line.reply(&Reply::Opened(answer))?;
                         session = Some(opened);

@@ -16,13 +16,14 @@ use crate::fetch::board::{Board, Needs};
 use crate::fetch::disk::{least_room, on_disk};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
-use crate::fetch::messages::{Opened, Place, Trouble, from_bytes, to_bytes};
+use crate::fetch::messages::{LONGEST, Listed, Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::fetch::room::{self, beside_shards, room_for_shards, room_of, too_little};
 use crate::fetch::set::Set;
 use crate::fetch::uses::Uses;
 use crate::plan::{Plan, PlanOptions, SamplerTable};
+use crate::sys::whole_file;
 
 /// Between two looks at what other ranks need; longer where there are very many shards.
 const LOOK: Duration = Duration::from_millis(20);
@@ -73,11 +74,13 @@ pub(super) struct Session {
 
 impl Session {
     /// What is at the address; manifest and index of a cache, or the list of tars, into its folder.
+    /// `progress` hears of a long listing.
     pub(super) async fn open(
         address: &Address,
         options: &FetchOptions,
         index: &str,
         known_room: Option<u64>,
+        progress: &dyn Fn(Listed),
     ) -> std::result::Result<(Self, Opened), Trouble> {
         let began = SystemTime::now();
         // Behind a fetcher that died the store may be away for a while.
@@ -85,7 +88,7 @@ impl Session {
             Some(_) => PATIENCE,
             None => PATIENCE_AT_FIRST,
         };
-        let set = Set::open(address, options, index, patience).await?;
+        let set = Set::open(address, options, index, patience, progress).await?;
         let folder = set.folder;
         let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
         let limit = options.leader_limit.unwrap_or(beat::LIMIT);
@@ -279,7 +282,7 @@ impl Session {
         if written.is_ok_and(|written| written < self.began) {
             return Ok(());
         }
-        let Ok(text) = fs::read(path) else {
+        let Ok(text) = whole_file::read(&path, LONGEST as u64) else {
             return Ok(());
         };
         // One that is just being written is heard of the next time.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
-use object_store::{ObjectMeta, ObjectStoreExt};
+use object_store::ObjectStoreExt;
 
 use crate::data::index::{ComingShards, Index, is_kept_index, kept_hashes};
 use crate::data::shard::expand;
@@ -19,19 +19,20 @@ use crate::error::Error;
 use crate::fetch::address::Address;
 use crate::fetch::disk::on_disk;
 use crate::fetch::download;
-use crate::fetch::download::{Check, Shard, state_of};
+use crate::fetch::download::{Check, Shard};
 use crate::fetch::folder::Folder;
-use crate::fetch::messages::{Tars, Trouble, Unused};
+use crate::fetch::listing;
+use crate::fetch::listing::{TAR_END, tar};
+use crate::fetch::messages::{Listed, Tars, Trouble, Unused};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::Patience;
 use crate::fetch::room::INDEX_OF_LIMIT;
 use crate::fetch::store::Store;
 use crate::fetch::tars::{FOLDER_BEGIN, LIST, Tar, TarList, shared_index};
+use crate::sys::whole_file;
 
 /// Questions for objects at a time.
 const HEADS: usize = 32;
-
-const TAR_END: &str = ".tar";
 
 /// An index of tars has less than this part of their bytes, unless pictures are smaller than their
 /// names.
@@ -62,16 +63,19 @@ impl Set {
         options: &FetchOptions,
         index: &str,
         patience: Duration,
+        progress: &dyn Fn(Listed),
     ) -> Result<Self, Trouble> {
         if Index::names_tars(address.as_str()) {
-            let (store, list) = named(address, patience).await?;
+            let (store, list) = named(address, options, patience).await?;
             return Self::of_tars(store, list, options, index, patience).await;
         }
-        let store = Store::open(address)?;
-        if let Some(text) = download::small_if_there(&store, CACHE_MANIFEST, patience).await? {
+        let store = Store::open(address, options.allow_redirects)?;
+        let most = CacheManifest::MOST_BYTES;
+        let manifest = download::small_if_there(&store, CACHE_MANIFEST, most, patience);
+        if let Some(text) = manifest.await? {
             return Self::of_cache(store, text, options, patience).await;
         }
-        let list = below(&store, patience).await?;
+        let list = below(&store, patience, progress).await?;
         Self::of_tars(store, list, options, index, patience).await
     }
 
@@ -112,11 +116,12 @@ impl Set {
         }
         let folder = folder(address, options, &format!("cache-{}", Hash128::of(&text)))?;
         put_once(&folder, CACHE_MANIFEST, &text).map_err(|e| local(address, e))?;
-        let there = fs::read(folder.file(CACHE_INDEX)).ok();
+        let most = download::most_of_index();
+        let there = whole_file::read(&folder.file(CACHE_INDEX), most).ok();
         let index_bytes = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
             Some(bytes) => bytes.len() as u64,
             None => {
-                let bytes = download::small(&store, CACHE_INDEX, patience).await?;
+                let bytes = download::small(&store, CACHE_INDEX, most, patience).await?;
                 if Hash128::of(&bytes) != index_hash {
                     let what = "is not the one that the manifest names: the cache was built again \
                                 meanwhile, start the run again; or build the cache again";
@@ -165,7 +170,8 @@ impl Set {
                 |bytes: &u64| options.limit.is_some() && on_disk(*bytes) > index_to_come;
             unused = length.filter(is_too_large).map(Unused::TooLarge);
             if length.is_some() && unused.is_none() {
-                let shared = download::small_if_there(&store, &name, patience).await?;
+                let most = download::most_of_index();
+                let shared = download::small_if_there(&store, &name, most, patience).await?;
                 let files = list.files();
                 let is_whole = |bytes: &Vec<u8>| is_kept_index(bytes, folder.path(), &files);
                 match shared.filter(is_whole) {
@@ -209,7 +215,8 @@ impl Set {
 
 /// Writes a file unless it is there: written beside it, it would be there twice for a moment.
 fn put_once(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    match fs::read(folder.file(name)).is_ok_and(|there| there == bytes) {
+    let there = whole_file::read(&folder.file(name), bytes.len() as u64);
+    match there.is_ok_and(|there| there == bytes) {
         true => Ok(()),
         false => folder.put(name, bytes),
     }
@@ -255,7 +262,11 @@ fn bytes_of_indexes(folder: &Folder) -> u64 {
 }
 
 /// The tars that an address names by itself, or by a pattern.
-async fn named(address: &Address, patience: Duration) -> Result<(Store, TarList), Trouble> {
+async fn named(
+    address: &Address,
+    options: &FetchOptions,
+    patience: Duration,
+) -> Result<(Store, TarList), Trouble> {
     let wrong = |what: &str| Trouble::new(address.as_str(), what);
     let all = expand::addresses(address.as_str())
         .map_err(|e| Trouble::new(address.as_str(), without(&e, address)))?;
@@ -278,7 +289,7 @@ async fn named(address: &Address, patience: Duration) -> Result<(Store, TarList)
     }
     let base = Address::parse(base)
         .map_err(|_| wrong("names shards that lie in several buckets: name those of one"))?;
-    let store = Store::open(&base)?;
+    let store = Store::open(&base, options.allow_redirects)?;
     let objects = all.iter().map(|one| &one[base.as_str().len() + 1..]);
     let heads = objects.map(|below| {
         let store = &store;
@@ -307,17 +318,12 @@ fn without(e: &Error, address: &Address) -> String {
     text.strip_prefix(&front).unwrap_or(&text).to_owned()
 }
 
-fn tar(below: &str, meta: &ObjectMeta) -> Tar {
-    Tar {
-        object: below.to_owned(),
-        bytes: meta.size,
-        state: state_of(meta),
-    }
-}
-
-/// The tars that lie under an address, by the bytes of their names; as of a local folder those
-/// of folders in it are left out.
-async fn below(store: &Store, patience: Duration) -> Result<TarList, Trouble> {
+/// The tars that lie under an address, by the bytes of their names.
+async fn below(
+    store: &Store,
+    patience: Duration,
+    progress: &dyn Fn(Listed),
+) -> Result<TarList, Trouble> {
     let address = store.address();
     let neither = || {
         let what = "has neither a cache (manifest.json) nor tar shards (.tar): check the address";
@@ -328,26 +334,8 @@ async fn below(store: &Store, patience: Duration) -> Result<TarList, Trouble> {
                     cache, or name shards by braces (train-{000..146}.tar)";
         return Err(Trouble::new(address.of(CACHE_MANIFEST), what));
     }
-    let mut patience = Patience::new(address.to_string(), patience);
-    let found = loop {
-        match store
-            .objects
-            .list_with_delimiter(Some(store.prefix()))
-            .await
-        {
-            Ok(found) => break found.objects,
-            Err(object_store::Error::NotFound { .. }) => return Err(neither()),
-            Err(e) => patience.after(store.failure("", &e)).await?,
-        }
-    };
-    let mut shards: Vec<Tar> = found
-        .iter()
-        .filter_map(|meta| {
-            let name = meta.location.filename()?;
-            let is_one = name.ends_with(TAR_END) && !name.starts_with('.');
-            is_one.then(|| tar(name, meta))
-        })
-        .collect();
+    let found = listing::tars(store, patience, progress).await?;
+    let mut shards = found.unwrap_or_default();
     if shards.is_empty() {
         return Err(neither());
     }

@@ -11,6 +11,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::local::LocalFileSystem;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
@@ -20,8 +21,10 @@ use object_store::{
 };
 
 use crate::fetch::address::Address;
-use crate::fetch::answer::Answer;
+use crate::fetch::answer::{Answer, other_region};
+use crate::fetch::connector::Connector;
 use crate::fetch::messages::Trouble;
+use crate::fetch::redirect::RefusedRedirect;
 
 /// Of one request: until its answer begins. What takes longer is tried again (`download`).
 const CONNECT: &str = "5s";
@@ -38,6 +41,8 @@ pub(crate) struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// The same, where it takes the parts of an object one by one.
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
+    /// The same, where it lists names page by page.
+    pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
     address: Address,
 }
@@ -58,12 +63,13 @@ pub(crate) enum Failure {
 }
 
 impl Store {
-    /// Opens nothing yet: the first request connects.
+    /// Opens nothing yet: the first request connects. With `allow_redirects` what it is answered
+    /// may send it on to another host.
     ///
     /// # Errors
     /// An address of a form that the store does not have; settings that cannot be.
-    pub(super) fn open(address: &Address) -> Result<Self, Trouble> {
-        Self::with_limit(address, READ)
+    pub(super) fn open(address: &Address, allow_redirects: bool) -> Result<Self, Trouble> {
+        Self::with_limit(address, READ, Connector { allow_redirects })
     }
 
     /// The same of a store that takes objects.
@@ -71,7 +77,10 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; a web server.
     pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
-        let store = Self::with_limit(address, READ_BEHIND_A_PART)?;
+        let connector = Connector {
+            allow_redirects: false,
+        };
+        let store = Self::with_limit(address, READ_BEHIND_A_PART, connector)?;
         let text = address.as_str();
         if store.parts.is_none() && !text.starts_with("file:") {
             let what = "is a web server, which takes no objects: give s3://, gs://, az:// or \
@@ -81,7 +90,7 @@ impl Store {
         Ok(store)
     }
 
-    fn with_limit(address: &Address, read: &str) -> Result<Self, Trouble> {
+    fn with_limit(address: &Address, read: &str, connector: Connector) -> Result<Self, Trouble> {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
@@ -104,39 +113,47 @@ impl Store {
         ];
         let text = address.as_str();
         let mut parts: Option<Arc<dyn MultipartStore>> = None;
+        let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
         let objects: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
                 let begun = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(AmazonS3ConfigKey::Client(key), value)
                 });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
+                pages = Some(store.clone());
                 store
             }
             ObjectStoreScheme::GoogleCloudStorage => {
                 let begun = GoogleCloudStorageBuilder::from_env();
                 let begun = begun.with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(GoogleConfigKey::Client(key), value)
                 });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
+                pages = Some(store.clone());
                 store
             }
             ObjectStoreScheme::MicrosoftAzure => {
                 let begun = MicrosoftAzureBuilder::from_env();
                 let begun = begun.with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
                     builder.with_config(AzureConfigKey::Client(key), value)
                 });
                 let store = Arc::new(builder.build().map_err(failed)?);
                 parts = Some(store.clone());
+                pages = Some(store.clone());
                 store
             }
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
                 let begun = HttpBuilder::new().with_url(host).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
                 let allowed = match url.scheme() {
                     "http" => "true",
                     _ => "false",
@@ -160,6 +177,7 @@ impl Store {
         Ok(Self {
             objects,
             parts,
+            pages,
             prefix,
             address: address.clone(),
         })
@@ -181,8 +199,28 @@ impl Store {
         Path::parse(text).map_err(|e| Trouble::new(self.address.of(below), e.to_string()))
     }
 
-    pub(super) fn prefix(&self) -> &Path {
-        &self.prefix
+    /// A page of the names under the address, without those in folders: the one that `mark`
+    /// leads to. A folder of this machine is one page.
+    pub(super) async fn list_page(
+        &self,
+        mark: Option<String>,
+    ) -> Result<PaginatedListResult, StoreError> {
+        let Some(pages) = &self.pages else {
+            return Ok(PaginatedListResult {
+                result: self.objects.list_with_delimiter(Some(&self.prefix)).await?,
+                page_token: None,
+            });
+        };
+        let prefix = match self.prefix.as_ref() {
+            "" => None,
+            prefix => Some(format!("{prefix}/")),
+        };
+        let options = PaginatedListOptions {
+            delimiter: Some("/".into()),
+            page_token: mark,
+            ..PaginatedListOptions::default()
+        };
+        pages.list_paginated(prefix.as_deref(), options).await
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -198,6 +236,7 @@ impl Store {
     /// What an error means that came when `name` was sent.
     pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
         let what = match error {
+            _ if RefusedRedirect::cause_of(error).is_some() => return self.failure(name, error),
             _ if Answer::of(&chain(error)).has_no_bucket() => return self.failure(name, error),
             StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
@@ -217,6 +256,9 @@ impl Store {
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
         let about = self.address.of(name);
         let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
+        if let Some(refused) = RefusedRedirect::cause_of(error) {
+            return lasting(self.redirect_text(refused));
+        }
         let answer = Answer::of(&chain(error));
         let said = || without_secrets(&chain(error));
         let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), said()));
@@ -244,6 +286,14 @@ impl Store {
         match self.failure(name, error) {
             Failure::Lasting(trouble) if has_none => Some(trouble),
             _ => None,
+        }
+    }
+
+    /// Why a redirect is not followed; a bucket that redirects is elsewhere.
+    fn redirect_text(&self, refused: &RefusedRedirect) -> String {
+        match self.address.as_str().starts_with("http") {
+            true => refused.to_string(),
+            false => format!("{refused}. Or {}", other_region(self.bucket())),
         }
     }
 
@@ -323,7 +373,7 @@ mod tests {
         let address = Address::parse("gs://bucket/prefix");
         // Without a network: nothing is asked for yet.
         assert!(address.is_ok());
-        let store = Store::open(&Address::parse("file:///data/cache").unwrap()).unwrap();
+        let store = Store::open(&Address::parse("file:///data/cache").unwrap(), false).unwrap();
         assert_eq!(
             store.path("manifest.json").as_ref(),
             "data/cache/manifest.json"

@@ -13,6 +13,7 @@ use crate::data::index::{Index, ScanReport, open_kept};
 use crate::data::shard::manifest::shard_name;
 use crate::error::{self, Error, Result};
 use crate::fetch::address::Address;
+use crate::sys::whole_file;
 
 /// The list's name in the folder.
 pub(super) const LIST: &str = "list.json";
@@ -29,6 +30,9 @@ pub(super) fn shared_index(folder: &Path, index: &str) -> String {
 
 /// The longest name of a file here: `.part` comes behind it.
 const LONGEST_NAME: usize = 240;
+
+/// The longest list: a million shards of long names have less.
+const MOST_BYTES: u64 = 2 << 30;
 
 const FORMAT: &str = "featherload-tars";
 const VERSION: u32 = 1;
@@ -70,7 +74,7 @@ impl TarList {
     /// One that cannot be read.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(LIST);
-        let bytes = fs::read(&path).map_err(|e| Error::io_at("read", &path, e))?;
+        let bytes = whole_file::read(&path, MOST_BYTES)?;
         let list: Self = serde_json::from_slice(&bytes).map_err(|e| {
             Error::dataset(
                 &path,

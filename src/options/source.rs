@@ -58,6 +58,8 @@ pub struct SourceOptions {
     pub fetch_dir: Option<PathBuf>,
     /// Of a data set in an object store: most bytes that its folder may hold.
     pub fetch_limit: Option<u64>,
+    /// Of a data set in an object store: follow redirects to other hosts.
+    pub allow_redirects: bool,
 }
 
 /// Where labels come from.
@@ -93,6 +95,7 @@ impl SourceOptions {
             || self.index_dir.is_some()
             || self.fetch_dir.is_some()
             || self.fetch_limit.is_some()
+            || self.allow_redirects
     }
 
     fn has_table_options(&self) -> bool {
@@ -283,6 +286,7 @@ impl SourceOptions {
                 let mut options = FetchOptions::default();
                 options.dir.clone_from(&self.fetch_dir);
                 options.limit = self.fetch_limit;
+                options.allow_redirects = self.allow_redirects;
                 options.shards = self.shard_options()?;
                 Source::Store(address, options)
             }
@@ -337,6 +341,7 @@ impl SourceOptions {
         for (given, option) in [
             (self.fetch_dir.is_some(), "fetch_dir"),
             (self.fetch_limit.is_some(), "fetch_limit"),
+            (self.allow_redirects, "allow_redirects"),
         ] {
             let what_to_do =
                 "remove the option, or give an address in an object store (s3://BUCKET/PREFIX)";

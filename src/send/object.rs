@@ -12,7 +12,9 @@ use futures_util::StreamExt;
 use object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::data::shard::manifest::Hash128;
+use crate::data::shard::manifest::{
+    CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardManifest,
+};
 use crate::fetch::download;
 use crate::fetch::messages::Trouble;
 use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST, Patience};
@@ -21,6 +23,10 @@ use crate::send::messages::Counts;
 use crate::send::parts;
 use crate::send::parts::{Open, PART, Whole};
 use crate::sys::replace::replace_by;
+use crate::sys::whole_file;
+
+/// The most that is read of a file of a stage: of a shard its manifest and its index.
+const MOST_STAGED: u64 = ShardManifest::MOST_BYTES;
 
 /// The objects of one cache.
 pub(super) struct Objects {
@@ -115,9 +121,13 @@ impl Objects {
         }
     }
 
-    /// An object that fits into memory; none where there is none.
+    /// A manifest; none where there is none.
     pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
-        let got = download::small_if_there(&self.store, name, self.limit()).await?;
+        let most = match name == CACHE_MANIFEST {
+            true => CacheManifest::MOST_BYTES,
+            false => ShardManifest::MOST_BYTES,
+        };
+        let got = download::small_if_there(&self.store, name, most, self.limit()).await?;
         self.answered.set(true);
         Ok(got)
     }
@@ -160,6 +170,15 @@ impl Objects {
         }
     }
 
+    /// Whether an object has these bytes; none where there is none.
+    async fn has(&self, name: &str, bytes: &[u8]) -> Result<Option<bool>, Trouble> {
+        match self.size(name).await? {
+            None => Ok(None),
+            Some(there) if there != bytes.len() as u64 => Ok(Some(false)),
+            Some(_) => self.is(name, Hash128::of(bytes)).await.map(Some),
+        }
+    }
+
     /// Puts bytes there where there is no object, or one of the same bytes; with `replace`
     /// whatever is there.
     ///
@@ -195,12 +214,12 @@ impl Objects {
             true => put(PutMode::Overwrite).await?,
             false => match put(PutMode::Create).await? {
                 Err(StoreError::AlreadyExists { .. }) => {
-                    return Ok(self.get(name).await?.is_some_and(|there| there == bytes));
+                    return Ok(self.has(name, bytes).await? == Some(true));
                 }
                 // A store that was said not to have it, by the environment.
                 Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
-                    match self.get(name).await? {
-                        Some(there) => return Ok(there == bytes),
+                    match self.has(name, bytes).await? {
+                        Some(is_same) => return Ok(is_same),
                         None => put(PutMode::Overwrite).await?,
                     }
                 }
@@ -278,6 +297,6 @@ impl Objects {
 
 /// A file of this machine, as it is.
 pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, Trouble> {
-    fs::read(path)
+    whole_file::read(path, MOST_STAGED)
         .map_err(|e| Trouble::new(path.display().to_string(), format!("cannot be read: {e}")))
 }

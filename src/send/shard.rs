@@ -2,12 +2,10 @@
 //!
 //! In the sender.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, Hash128, Manifest, ShardManifest};
 use crate::fetch::messages::Trouble;
@@ -17,9 +15,6 @@ use crate::sys::replace::replace_by;
 
 /// Shards that are asked for at a time.
 const LOOKS: usize = 8;
-
-/// Bytes of an index that are read at a time.
-const PIECE: usize = 1 << 20;
 
 /// The three objects of a shard.
 fn names(shard: &str) -> [String; 3] {
@@ -142,7 +137,8 @@ pub(super) async fn end(
     replace: bool,
 ) -> Result<(), Trouble> {
     let path = folder.join(CACHE_INDEX);
-    let (bytes, hash) = measured(&path)?;
+    let (bytes, hash) = Hash128::of_file(&path)
+        .map_err(|e| Trouble::new(path.display().to_string(), format!("cannot be read: {e}")))?;
     let whole = Whole {
         path: &path,
         bytes,
@@ -162,22 +158,4 @@ pub(super) async fn end(
         ));
     }
     objects.put(CACHE_MANIFEST, &manifest, true).await
-}
-
-/// Length and hash of a file.
-fn measured(path: &Path) -> Result<(u64, Hash128), Trouble> {
-    let failed = |e| Trouble::new(path.display().to_string(), format!("cannot be read: {e}"));
-    let mut file = File::open(path).map_err(failed)?;
-    let (mut bytes, mut hasher, mut piece) = (0, Hasher::new(), vec![0; PIECE]);
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => return Ok((bytes, Hash128(hasher.finish_128()))),
-            Ok(n) => {
-                hasher.write(&piece[..n]);
-                bytes += n as u64;
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(failed(e)),
-        }
-    }
 }

@@ -9,7 +9,8 @@
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
 //! - `regular`: files, opened without waiting; `replace`: files that are replaced whole;
-//!   `text_file`: texts, read up to a limit; `location`: where a path leads;
+//!   `text_file`, `whole_file`: texts and other files, read up to a limit;
+//!   `location`: where a path leads;
 //! - `sandbox`: what a process may still ask of the kernel.
 
 pub(crate) mod cgroup;
@@ -31,3 +32,4 @@ pub(crate) mod stderr;
 pub(crate) mod text_file;
 pub(crate) mod threads;
 pub(crate) mod turns;
+pub(crate) mod whole_file;

@@ -59,6 +59,9 @@ class Loader:
         Of a data set in an object store: the folder that its shards come to, which all ranks of a
         machine share (default: ``~/.cache/featherload/fetched``), and the most bytes that they
         may take there, or ``"200G"`` (default: all, where that is at most half of what is free).
+    ``allow_redirects``
+        Of a data set in an object store: follow redirects to other hosts, such as those of public
+        download sites. Addresses of this machine and of private networks stay closed.
     ``recipe``
         What is done to each picture. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
@@ -166,6 +169,7 @@ class Loader:
         index_dir: _Path | None = None,
         fetch_dir: _Path | None = None,
         fetch_limit: int | str | None = None,
+        allow_redirects: bool | None = None,
         epochs: int | None = None,
         sandbox: Literal["auto", "require", "off"] | None = None,
         row_limit: float | None = None,

@@ -183,6 +183,7 @@ SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
     *("boxes", "path_column", "image_column", "label_column", "path_suffix"),
     *("image_field", "label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
+    "allow_redirects",
 )
 # Whole numbers, with the least that they may be.
 _WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1}

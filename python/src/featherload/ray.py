@@ -53,6 +53,7 @@ _SOURCE = {
     "index_dir",
     "fetch_dir",
     "fetch_limit",
+    "allow_redirects",
 }
 # Of these, files and folders: tasks run in other folders than the caller.
 _PATHS = {"list", "classes", "root", "boxes", "stage_dir", "fetch_dir"}

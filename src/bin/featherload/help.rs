@@ -69,8 +69,8 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
         | "path-column" | "image-column" | "label-column" | "path-suffix" | "image-field"
         | "label-field" | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit"
-        | "no-headers" | "scene" | "samples" | "strict" | "downscale-folder" | "split"
-        | "format" | "image-order" => SOURCE,
+        | "allow-redirects" | "no-headers" | "scene" | "samples" | "strict"
+        | "downscale-folder" | "split" | "format" | "image-order" => SOURCE,
         "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
         | "background" | "orientation" | "truncated" | "patches" | "dilation" | "pairs"
         | "no-masks" | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float"

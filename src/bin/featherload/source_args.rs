@@ -98,6 +98,11 @@ pub struct SourceArgs {
     /// (default: all of it, where that is at most half of what is free).
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     fetch_limit: Option<u64>,
+
+    /// Of a data set in an object store: follow redirects to other hosts, such as those of public
+    /// download sites. Addresses of this machine and of private networks stay closed.
+    #[arg(long)]
+    allow_redirects: bool,
 }
 
 /// What SRC may be, in a line.
@@ -150,12 +155,14 @@ impl SourceArgs {
             index_dir,
             fetch_dir,
             fetch_limit,
+            allow_redirects,
         } = self;
         let paths = [list, classes, root, boxes, index_dir, fetch_dir];
         let of_tables = [path_column, image_column, label_column, path_suffix];
         let texts = [delimiter, image_field, label_field, label_json];
         *labels == LabelSource::Auto
             && !allow_outside
+            && !allow_redirects
             && fetch_limit.is_none()
             && paths.iter().all(|given| given.is_none())
             && of_tables.iter().all(|given| given.is_none())
@@ -186,6 +193,7 @@ impl SourceArgs {
         said.index_dir.clone_from(&self.index_dir);
         said.fetch_dir.clone_from(&self.fetch_dir);
         said.fetch_limit = self.fetch_limit;
+        said.allow_redirects = self.allow_redirects;
         said
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::{Error, Result};
 
 /// More shards than this are a mistake in a range.
-const MAX: usize = 1 << 20;
+pub(crate) const MOST_SHARDS: usize = 1 << 20;
 
 /// Whether the text may name several files.
 pub(crate) fn is_pattern(text: &OsStr) -> bool {
@@ -100,7 +100,7 @@ pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>> {
             must_be_a_file(&path)?;
             paths.push(path);
         }
-        if paths.len() > MAX {
+        if paths.len() > MOST_SHARDS {
             return Err(too_many(pattern));
         }
     }
@@ -162,7 +162,7 @@ pub(crate) fn addresses(pattern: &str) -> Result<Vec<String>> {
 fn too_many(pattern: &OsStr) -> Error {
     Error::dataset(
         pattern,
-        format!("this pattern names more than {MAX} shards: check its ranges"),
+        format!("this pattern names more than {MOST_SHARDS} shards: check its ranges"),
     )
 }
 
@@ -189,7 +189,7 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
             continue;
         }
         paths.push(found);
-        if paths.len() > MAX {
+        if paths.len() > MOST_SHARDS {
             return Err(too_many(pattern.as_os_str()));
         }
     }
@@ -210,7 +210,7 @@ fn hidden(path: &Path) -> usize {
     path.components().filter(begins).count()
 }
 
-/// More than [`MAX`] texts.
+/// More than [`MOST_SHARDS`] texts.
 struct TooMany;
 
 /// Nested deeper, braces are taken as they stand.
@@ -245,7 +245,7 @@ fn braces(
     let mut whole = front;
     whole.extend_from_slice(text);
     out.push(whole);
-    if out.len() > MAX {
+    if out.len() > MOST_SHARDS {
         Err(TooMany)
     } else {
         Ok(())
@@ -337,7 +337,7 @@ fn range(inner: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TooMany> {
 
 /// The numbers from `a` to `b`, up or down, both of them included.
 fn steps(a: i64, b: i64, step: usize) -> Result<Box<dyn Iterator<Item = i64>>, TooMany> {
-    if a.abs_diff(b) / step as u64 >= MAX as u64 {
+    if a.abs_diff(b) / step as u64 >= MOST_SHARDS as u64 {
         return Err(TooMany);
     }
     Ok(if a <= b {

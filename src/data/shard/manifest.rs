@@ -7,18 +7,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use twox_hash::XxHash3_128;
+use twox_hash::xxhash3_128::Hasher;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, needed, room};
 use crate::sys::regular;
 use crate::sys::replace::replace_by;
 use crate::sys::text_file::{self, Refused};
+use crate::sys::whole_file::too_long;
 
 /// The name of a cache's manifest in its folder.
 pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
@@ -36,9 +38,6 @@ pub(crate) fn shard_name(shard: u64) -> String {
 /// The version of both forms.
 pub(crate) const VERSION: u32 = 2;
 
-/// The most that is read of a manifest: a shard of 100 million samples has less.
-const MOST_BYTES: u64 = 64 << 30;
-
 /// A hash, 16 or 32 hexadecimal digits in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Hash64(pub(crate) u64);
@@ -51,6 +50,26 @@ impl Hash128 {
     /// The XXH3-128 of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(XxHash3_128::oneshot(bytes))
+    }
+
+    /// Length and hash of the file at `path`, read piece by piece.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn of_file(path: &Path) -> io::Result<(u64, Self)> {
+        let mut file = File::open(path)?;
+        let (mut bytes, mut hasher, mut piece) = (0, Hasher::new(), vec![0; 1 << 20]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok((bytes, Self(hasher.finish_128()))),
+                Ok(n) => {
+                    hasher.write(&piece[..n]);
+                    bytes += n as u64;
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
     }
 }
 
@@ -305,6 +324,8 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     const FORMAT: &'static str;
     /// Whether people read it: many short lines, or few long ones.
     const PRETTY: bool;
+    /// The most that is written and read of one.
+    const MOST_BYTES: u64;
 
     fn set_checksum(&mut self, checksum: Hash128);
 
@@ -362,8 +383,8 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             _ => Error::io_at("read", path, e),
         };
         let (file, len) = regular::open(path).map_err(failed)?;
-        if len > MOST_BYTES {
-            return Err(none());
+        if len > Self::MOST_BYTES {
+            return Err(Error::dataset(path, too_long(len, Self::MOST_BYTES)));
         }
         let bytes = text_file::read(file, len).map_err(|refused| match refused {
             Refused::Read(e) => failed(e),
@@ -380,9 +401,17 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// the hash of the file.
     ///
     /// # Errors
-    /// What the system says, with the path.
+    /// What the system says, with the path; one that would not be read again.
     fn write(&self, path: &Path) -> Result<Hash128> {
         let bytes = self.to_bytes()?;
+        if bytes.len() as u64 > Self::MOST_BYTES {
+            let what = format!(
+                "would have {}, and {} of a manifest are read: use another `shard_samples`",
+                needed(bytes.len() as u64),
+                room(Self::MOST_BYTES)
+            );
+            return Err(Error::dataset(path, what));
+        }
         replace_by(path, &bytes)?;
         Ok(Hash128::of(&bytes))
     }
@@ -402,6 +431,8 @@ fn text<M: Manifest>(manifest: &M) -> Result<Vec<u8>> {
 impl Manifest for ShardManifest {
     const FORMAT: &'static str = "featherload-shard";
     const PRETTY: bool = false;
+    /// A shard of five million samples has less.
+    const MOST_BYTES: u64 = 1 << 30;
 
     fn set_checksum(&mut self, checksum: Hash128) {
         self.checksum = checksum;
@@ -411,6 +442,8 @@ impl Manifest for ShardManifest {
 impl Manifest for CacheManifest {
     const FORMAT: &'static str = "featherload-cache";
     const PRETTY: bool = true;
+    /// A cache of two million shards has less.
+    const MOST_BYTES: u64 = 512 << 20;
 
     fn set_checksum(&mut self, checksum: Hash128) {
         self.checksum = checksum;
@@ -425,11 +458,26 @@ mod tests {
     fn a_hole_in_a_manifest_is_not_read() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut file, b"{\n  \"format\": \"featherload-cache\"").unwrap();
-        file.as_file().set_len(1 << 33).unwrap();
+        file.as_file().set_len(1 << 29).unwrap();
         let e = CacheManifest::read(file.path()).unwrap_err().to_string();
         assert!(e.contains("zero byte at byte 33"), "{e}");
-        let long = file.as_file().set_len(MOST_BYTES + 1);
-        assert!(long.is_err() || CacheManifest::read(file.path()).is_err());
+    }
+
+    #[test]
+    fn a_manifest_is_read_up_to_its_bound() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let refused = |most: u64, read: &dyn Fn(&Path) -> Result<()>| {
+            file.as_file().set_len(most + 1).unwrap();
+            let e = read(file.path()).unwrap_err().to_string();
+            let says = format!("({} bytes), and", most + 1);
+            let names = e.contains(&file.path().display().to_string());
+            assert!(
+                names && e.contains(&says) && e.contains(&format!("({most} bytes) are")),
+                "{e}"
+            );
+        };
+        refused(512 << 20, &|path| CacheManifest::read(path).map(|_| ()));
+        refused(1 << 30, &|path| ShardManifest::read(path).map(|_| ()));
     }
 
     fn shard() -> ShardManifest {

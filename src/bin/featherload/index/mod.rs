@@ -6,6 +6,8 @@
 mod scene;
 
 use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -107,10 +109,35 @@ pub const NAMED: usize = 20;
 
 /// Whether a file is JSON without frames, such as annotations: no scene, though its name is one's.
 fn is_other_json(src: &Path) -> bool {
-    const FRAMES: &[u8] = b"\"frames\"";
     let is_json = src.extension().is_some_and(|end| end == "json") && src.is_file();
-    let text = || std::fs::read(src).unwrap_or_default();
-    is_json && !text().windows(FRAMES.len()).any(|window| window == FRAMES)
+    // What cannot be read has none.
+    is_json && !File::open(src).and_then(has_frames).unwrap_or(false)
+}
+
+/// Whether a text names frames. It may be long, and is read piece by piece.
+fn has_frames(mut text: impl Read) -> std::io::Result<bool> {
+    const FRAMES: &[u8] = b"\"frames\"";
+    let mut piece = vec![0; 1 << 20];
+    let mut kept = 0;
+    loop {
+        let n = match text.read(&mut piece[kept..]) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        let there = kept + n;
+        if piece[..there]
+            .windows(FRAMES.len())
+            .any(|window| window == FRAMES)
+        {
+            return Ok(true);
+        }
+        if n == 0 {
+            return Ok(false);
+        }
+        // The word may go on in the next piece.
+        kept = there.min(FRAMES.len() - 1);
+        piece.copy_within(there - kept..there, 0);
+    }
 }
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
@@ -400,6 +427,17 @@ pub fn print_skipped(scan: Option<&ScanReport>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_found_wherever_a_long_text_has_them() {
+        let mut text = vec![b' '; 3 << 20];
+        assert!(!has_frames(&text[..]).unwrap());
+        for at in [0, (1 << 20) - 3, (2 << 20) - 20, text.len() - 8] {
+            text[at..at + 8].copy_from_slice(b"\"frames\"");
+            assert!(has_frames(&text[..]).unwrap(), "{at}");
+            text[at..at + 8].fill(b' ');
+        }
+    }
 
     #[test]
     fn other_fields_are_one_line_or_none() {

@@ -1,0 +1,130 @@
+//! The tar shards that lie under a prefix, as the store lists them: page by page, within bounds.
+//!
+//! In the fetcher. A store that lists without end is given up; the consumer is told how far a long
+//! listing is.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use object_store::{Error as StoreError, ObjectMeta};
+
+use crate::data::shard::expand::MOST_SHARDS;
+use crate::data::shard::manifest::Hash128;
+use crate::fetch::download::state_of;
+use crate::fetch::messages::{Listed, Trouble};
+use crate::fetch::patience::Patience;
+use crate::fetch::store::Store;
+use crate::fetch::tars::Tar;
+
+/// What a plain tar's name ends in.
+pub(super) const TAR_END: &str = ".tar";
+
+/// Pages of a listing, of 1,000 names mostly: tar shards, other objects and folders.
+const MOST_PAGES: u64 = 4096;
+
+/// Between two words of how far a listing is.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+pub(super) fn tar(below: &str, meta: &ObjectMeta) -> Tar {
+    Tar {
+        object: below.to_owned(),
+        bytes: meta.size,
+        state: state_of(meta),
+    }
+}
+
+/// What a listing has given so far.
+struct Listing<'a> {
+    store: &'a Store,
+    shards: Vec<Tar>,
+    so_far: Listed,
+    /// Hashes of the marks of pages.
+    marks: HashSet<u128>,
+}
+
+impl Listing<'_> {
+    fn wrong(&self, what: &str) -> Trouble {
+        let how = "name the shards by braces (train-{000..146}.tar), or give a folder that has \
+                   them alone";
+        Trouble::new(self.store.address().as_str(), format!("{what}: {how}"))
+    }
+
+    /// As of a local folder, those of folders in it are left out, and hidden ones.
+    ///
+    /// # Errors
+    /// More shards than a data set has.
+    fn take(&mut self, objects: &[ObjectMeta], folders: usize) -> Result<(), Trouble> {
+        self.so_far.pages += 1;
+        self.so_far.names += (objects.len() + folders) as u64;
+        let shards = objects.iter().filter_map(|meta| {
+            let name = meta.location.filename()?;
+            let is_one = name.ends_with(TAR_END) && !name.starts_with('.');
+            is_one.then(|| tar(name, meta))
+        });
+        self.shards.extend(shards);
+        match self.shards.len() > MOST_SHARDS {
+            true => Err(self.wrong(&format!("lists more than {MOST_SHARDS} tar shards"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether another page may follow.
+    ///
+    /// # Errors
+    /// A mark that was given before; too many pages.
+    fn goes_on(&mut self, mark: &str) -> Result<(), Trouble> {
+        if !self.marks.insert(Hash128::of(mark.as_bytes()).0) {
+            let what = "its store gives the same page of names again and again: check the endpoint";
+            return Err(Trouble::new(self.store.address().as_str(), what));
+        }
+        match self.so_far.pages >= MOST_PAGES {
+            true => Err(self.wrong(&format!(
+                "lists {} names on {MOST_PAGES} pages and has more",
+                self.so_far.names
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The tars under the store's prefix, in any order; none where the store says that there is no such
+/// place.
+///
+/// # Errors
+/// What does not pass; a listing without end.
+pub(super) async fn tars(
+    store: &Store,
+    patience: Duration,
+    progress: &dyn Fn(Listed),
+) -> Result<Option<Vec<Tar>>, Trouble> {
+    let mut listing = Listing {
+        store,
+        shards: Vec::new(),
+        so_far: Listed::default(),
+        marks: HashSet::new(),
+    };
+    let mut patience = Patience::new(store.address().to_string(), patience);
+    let mut mark: Option<String> = None;
+    let mut last = Instant::now();
+    loop {
+        let page = match store.list_page(mark.clone()).await {
+            Ok(page) => page,
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(e) => {
+                patience.after(store.failure("", &e)).await?;
+                continue;
+            }
+        };
+        patience.something_moved();
+        listing.take(&page.result.objects, page.result.common_prefixes.len())?;
+        let Some(next) = page.page_token.filter(|next| !next.is_empty()) else {
+            return Ok(Some(listing.shards));
+        };
+        listing.goes_on(&next)?;
+        mark = Some(next);
+        if last.elapsed() >= PROGRESS {
+            progress(listing.so_far);
+            last = Instant::now();
+        }
+    }
+}
