@@ -48,6 +48,20 @@ pub(super) enum Request {
     Look,
 }
 
+impl Request {
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "Open",
+            Self::Plan { .. } => "Plan",
+            Self::At(_) => "At",
+            Self::Jump(_) => "Jump",
+            Self::Report => "Report",
+            Self::Look => "Look",
+        }
+    }
+}
+
 /// Of an epoch, in front of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
@@ -68,6 +82,14 @@ impl From<Place> for Mark {
     fn from(at: Place) -> Self {
         Self::new(at.epoch, at.samples)
     }
+}
+
+/// A message of a helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Said<T> {
+    Reply(T),
+    /// For the user, whatever was asked: that the store keeps it waiting, say.
+    Warning(String),
 }
 
 /// To the consumer.

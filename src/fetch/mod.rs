@@ -16,10 +16,11 @@
 //! | has a fetcher and waits for shards; the same of shards that are read all at a time; a helper's process; batches that are there | `client`, `bring`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
-//! | one object out of the store | `download` | fetcher, sender |
+//! | one object out of the store; servers whose ranges cannot be used | `download`, `ranges` | fetcher, sender |
 //! | what lies at an address | `set` | fetcher |
 //! | the store; what its answers mean; how long it is tried; the life on a socket | `store`, `answer`, `patience`, `line` | fetcher, sender |
-//! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
+//! | transfers that are reported while they are slow | `progress` | consumer, fetcher, sender |
+//! | the folder: its names and locks; checksums of its shards; who leads, and what is there; whether that one goes on | `folder`, `book`, `leader`, `beat` | fetcher |
 //! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
 //!
 //! The sender, which brings a cache there (`send`), speaks with stores by the same files.
@@ -34,6 +35,8 @@ mod answer;
 mod beat;
 #[cfg(feature = "stores")]
 mod board;
+#[cfg(feature = "stores")]
+mod book;
 mod bring;
 pub(crate) mod client;
 mod disk;
@@ -54,6 +57,9 @@ mod options;
 pub(crate) mod patience;
 #[cfg(feature = "stores")]
 mod process;
+pub(crate) mod progress;
+#[cfg(feature = "stores")]
+mod ranges;
 #[cfg(feature = "stores")]
 mod room;
 #[cfg(feature = "stores")]

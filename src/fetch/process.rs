@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fetch::line;
 use crate::fetch::line::Line;
 use crate::fetch::messages::{Reply, Request, Trouble};
+use crate::fetch::progress::Reports;
 use crate::fetch::session::{LONG, Session, Stop};
 
 /// Lives as a fetcher on `socket`; the exit status.
@@ -42,7 +43,8 @@ async fn serve(line: &Line) -> Result<()> {
                         },
                         None,
                     ) => {
-                        let opened = Session::open(&address, &options, &index, room).await;
+                        let opened = Session::open(&address, &options, &index, room);
+                        let opened = line.reporting(&mut Reports::of_each(), opened).await?;
                         let (opened, answer) = opened.map_err(Stop::Trouble)?;
                         line.reply(&Reply::Opened(answer))?;
                         session = Some(opened);
@@ -84,13 +86,17 @@ async fn serve(line: &Line) -> Result<()> {
                         line.reply(&Reply::GoesOn { ranks })?;
                     }
                     (request, _) => {
-                        let what = format!("{request:?} came out of turn");
+                        let what = format!("{} came out of turn", request.name());
                         return Err(Stop::Failed(Error::protocol(what)));
                     }
                 }
             }
             let pause = match &mut session {
-                Some(session) => session.work()?,
+                Some(session) => {
+                    let pause = session.work()?;
+                    tell_warnings(line, session)?;
+                    pause
+                }
                 None => LONG,
             };
             wait(line, &mut session, pause).await
@@ -112,6 +118,20 @@ async fn serve(line: &Line) -> Result<()> {
             }
         }
     }
+}
+
+/// What the user is warned of; later where the consumer takes nothing now.
+fn tell_warnings(line: &Line, session: &mut Session) -> Result<()> {
+    let Some(leader) = &mut session.leader else {
+        return Ok(());
+    };
+    while let Some(text) = leader.warnings.last() {
+        if !line.warn(text)? {
+            break;
+        }
+        leader.warnings.pop();
+    }
+    Ok(())
 }
 
 /// Until something came, or the time is over.

@@ -90,7 +90,8 @@ impl Session {
         let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
         let limit = options.leader_limit.unwrap_or(beat::LIMIT);
         let mut watch = Watch::new(folder.leader(), limit);
-        while !folder.doubt_after_a_start(&set.shards).map_err(local)? {
+        // A fetcher that takes another's place has compared what is there, or that one has.
+        while known_room.is_none() && !folder.doubt(&set.shards).map_err(local)? {
             if let Some(leader) = watch.look(LOOK, || true) {
                 return Err(stands_still(&folder, leader, limit));
             }

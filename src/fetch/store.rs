@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::ReqwestConnector;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
@@ -22,6 +23,8 @@ use object_store::{
 use crate::fetch::address::Address;
 use crate::fetch::answer::Answer;
 use crate::fetch::messages::Trouble;
+use crate::fetch::ranges;
+use crate::fetch::ranges::LengthOfRanges;
 
 /// Of one request: until its answer begins. What takes longer is tried again (`download`).
 const CONNECT: &str = "5s";
@@ -55,6 +58,21 @@ pub(crate) enum Failure {
     Passing(String),
     /// It will not.
     Lasting(Trouble),
+}
+
+impl Failure {
+    /// Whether it is about a range that the server did not serve.
+    pub(super) fn is_no_range(&self) -> bool {
+        matches!(self, Self::Passing(why) if ranges::is_no_range(why))
+    }
+
+    /// The same, with more to say.
+    pub(super) fn with(self, more: &str) -> Self {
+        match self {
+            Self::Passing(why) => Self::Passing(format!("{why}; {more}")),
+            lasting @ Self::Lasting(_) => lasting,
+        }
+    }
 }
 
 impl Store {
@@ -137,6 +155,7 @@ impl Store {
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
                 let begun = HttpBuilder::new().with_url(host).with_retry(retry);
+                let begun = begun.with_http_connector(LengthOfRanges(ReqwestConnector::default()));
                 let allowed = match url.scheme() {
                     "http" => "true",
                     _ => "false",
@@ -234,6 +253,7 @@ impl Store {
             | StoreError::NotImplemented { .. }
             | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
             _ if answer.is_final() => refused(),
+            _ if ranges::has_no_length(&chain(error)) => lasting(ranges::NO_LENGTH.to_owned()),
             _ => Failure::Passing(said()),
         }
     }
