@@ -16,6 +16,7 @@ use nix::unistd::getpid;
 use serde::Serialize;
 
 use crate::data::index::{ComingShards, Index, ScanReport, one_for_each};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
 use crate::error::{Error, Result, needed, room, size};
 use crate::fetch::address::Address;
 use crate::fetch::handle::{MOST_DEATHS, Process, Start, is_of_one_that_died, unexpected};
@@ -23,6 +24,7 @@ use crate::fetch::held::Held;
 use crate::fetch::lease::Lease;
 use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, Unused, to_bytes};
 use crate::fetch::options::FetchOptions;
+use crate::fetch::shard_wait::ShardWait;
 use crate::fetch::tars::{TarList, shared_index};
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 use crate::sys::clock::RunningClock;
@@ -136,6 +138,8 @@ pub(crate) struct Fetcher {
     gave_up: bool,
     total_deaths: u64,
     waited: Duration,
+    /// Since the last batch whose shards were there.
+    wait: ShardWait,
 }
 
 impl Fetcher {
@@ -259,6 +263,7 @@ impl Fetcher {
             gave_up: false,
             total_deaths: 0,
             waited: Duration::ZERO,
+            wait: ShardWait::new(),
         }
     }
 
@@ -437,6 +442,7 @@ impl Fetcher {
         loop {
             while self.held.len() < most.max(1) && self.hold_next(index, plan)? {}
             if !self.held.is_empty() {
+                self.wait = ShardWait::new();
                 // What became of the fetcher matters when something is missing.
                 if self.watched.elapsed() >= WATCH {
                     self.watched = Instant::now();
@@ -459,7 +465,23 @@ impl Fetcher {
             }
             let waiting = Instant::now();
             thread::sleep(LOOK);
-            self.waited += waiting.elapsed();
+            let slept = waiting.elapsed();
+            self.waited += slept;
+            if self.wait.adds(slept) {
+                self.report_wait(index);
+            }
+        }
+    }
+
+    /// Reports a long wait for a shard.
+    fn report_wait(&mut self, index: &Index) {
+        let Some(shard) = self.held.missing() else {
+            return;
+        };
+        let (opened, path) = (&self.opened, index.shard_path(shard));
+        let line = self.wait.line(&path, || bytes_of_shard(opened, shard));
+        if let Some(text) = line {
+            tracing::warn!("{}: {text}", self.start.address);
         }
     }
 
@@ -637,6 +659,25 @@ impl Fetcher {
             retries: now.retries,
             deaths: self.total_deaths,
             wait_s: self.waited.as_secs_f64(),
+        }
+    }
+}
+
+/// Bytes of a shard, by manifest or list.
+fn bytes_of_shard(opened: &Opened, shard: u64) -> Option<u64> {
+    let number = usize::try_from(shard).ok()?;
+    match opened.tars {
+        Some(_) => Some(
+            TarList::read(&opened.folder)
+                .ok()?
+                .shards
+                .get(number)?
+                .bytes,
+        ),
+        None => {
+            let path = opened.folder.join(CACHE_MANIFEST);
+            let (manifest, _) = CacheManifest::read(&path).ok()?;
+            Some(manifest.shards.get(number)?.bytes)
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | what both sides say to each other | `messages` | consumer, fetcher, sender |
 //! | tar shards that are no cache: the list of them | `tars` | consumer, fetcher |
 //! | a shard that may not be removed; what files take of a disk | `lease`, `disk` | consumer, fetcher |
+//! | a long wait for a shard, as it is reported | `shard_wait` | consumer |
 //! | has a fetcher and waits for shards; the same of shards that are read all at a time; a helper's process; batches that are there | `client`, `bring`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
@@ -57,6 +58,7 @@ mod options;
 pub(crate) mod patience;
 #[cfg(feature = "stores")]
 mod process;
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
 pub(crate) mod progress;
 #[cfg(feature = "stores")]
 mod ranges;
@@ -68,6 +70,7 @@ mod schedule;
 mod session;
 #[cfg(feature = "stores")]
 mod set;
+mod shard_wait;
 #[cfg(feature = "stores")]
 pub(crate) mod store;
 mod tars;

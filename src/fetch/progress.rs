@@ -28,16 +28,16 @@ struct State {
 impl State {
     fn line(&self, now: Instant) -> String {
         let age = now.saturating_duration_since(self.began);
-        line(&self.about, self.bytes, self.of, age)
+        let rate = self.bytes as f64 / age.as_secs_f64().max(0.001);
+        line(&self.about, self.bytes, self.of, age, rate)
     }
 }
 
 /// What is known of a transfer, for a user who waits for it.
-pub(super) fn line(about: &str, bytes: u64, of: Option<u64>, age: Duration) -> String {
-    let seconds = age.as_secs_f64().max(0.001);
-    let rate = size((bytes as f64 / seconds) as u64);
-    let bytes = size(bytes);
+pub(super) fn line(about: &str, bytes: u64, of: Option<u64>, age: Duration, rate: f64) -> String {
     let of = of.map_or_else(String::new, |of| format!(" of {}", size(of)));
+    let (bytes, rate) = (size(bytes), size(rate as u64));
+    let seconds = age.as_secs_f64();
     format!("waiting for {about}: {bytes}{of} after {seconds:.0} s ({rate}/s)")
 }
 
