@@ -14,6 +14,7 @@ use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manif
 use crate::error::{Error, Result};
 use crate::fetch::client::Fetcher;
 use crate::fetch::disk::{least_room, on_disk};
+use crate::fetch::handle::is_of_one_that_died;
 use crate::fetch::tars::TarList;
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 
@@ -153,8 +154,11 @@ impl Fetcher {
                 }
                 thread::sleep(TELL);
             }
-            // That one has ended.
-            self.renew()?;
+            // That one has ended. Of another that dies meanwhile the next plan is told.
+            match self.renew() {
+                Err(why) if is_of_one_that_died(&why) => tracing::warn!("{why}"),
+                renewed => renewed?,
+            }
         }
         let mut away = shards.to_vec();
         loop {

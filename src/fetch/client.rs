@@ -16,12 +16,15 @@ use nix::unistd::getpid;
 use serde::Serialize;
 
 use crate::data::index::{ComingShards, Index, ScanReport, one_for_each};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
 use crate::error::{Error, Result, needed, room, size};
 use crate::fetch::address::Address;
-use crate::fetch::handle::{Process, Start, unexpected};
+use crate::fetch::handle::{MOST_DEATHS, Process, Start, is_of_one_that_died, unexpected};
 use crate::fetch::held::Held;
+use crate::fetch::lease::Lease;
 use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, Unused, to_bytes};
 use crate::fetch::options::FetchOptions;
+use crate::fetch::shard_wait::ShardWait;
 use crate::fetch::tars::{TarList, shared_index};
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 use crate::sys::clock::RunningClock;
@@ -39,9 +42,6 @@ const SILENCE: Duration = Duration::from_secs(20);
 
 /// How long a shard is waited for at a time, while an index is made.
 const READY: Duration = Duration::from_secs(1);
-
-/// Fetchers that may die one after the other without a shard between them.
-const MOST_DEATHS: u32 = 8;
 
 /// What a fetcher did, and what was waited for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -119,6 +119,8 @@ pub(crate) struct Fetcher {
     start: Start,
     process: Process,
     opened: Opened,
+    /// Of the folder, also while no fetcher lives.
+    _in_use: Lease,
     order: Option<Order>,
     held: Held,
     /// The first batch behind those.
@@ -136,6 +138,8 @@ pub(crate) struct Fetcher {
     gave_up: bool,
     total_deaths: u64,
     waited: Duration,
+    /// Since the last batch whose shards were there.
+    wait: ShardWait,
 }
 
 impl Fetcher {
@@ -156,19 +160,21 @@ impl Fetcher {
             options,
             helper,
         };
-        let mut process = start.process()?;
-        let mut opened = start.opened(&process, None)?;
+        let mut deaths = 0;
+        let (mut process, mut opened, mut in_use) = start.open(&mut deaths)?;
         let Some(mut tars) = opened.tars else {
             start.refuse_shard_options()?;
             let index = Index::cache_to_come(&opened.folder)?;
-            let fetcher = Self::new(start, process, opened, index.shards());
+            let mut fetcher = Self::new(start, (process, opened, in_use), index.shards());
+            fetcher.total_deaths = deaths;
             return Ok((fetcher, index, None));
         };
         let list = TarList::read(&opened.folder)?;
         let name = ComingShards::file_name(&start.options.shards);
         if tars.is_indexed {
             if let Some((index, scan)) = list.open_index(&opened.folder, &name)? {
-                let fetcher = Self::new(start, process, opened, index.shards());
+                let mut fetcher = Self::new(start, (process, opened, in_use), index.shards());
+                fetcher.total_deaths = deaths;
                 return Ok((fetcher, index, Some(scan)));
             }
             // Damaged, or of another version: as if there were none.
@@ -178,8 +184,7 @@ impl Fetcher {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(|e| Error::io_at("remove", &path, e))?,
             }
-            process = start.process()?;
-            opened = start.opened(&process, None)?;
+            (process, opened, in_use) = start.open(&mut deaths)?;
             tars = opened.tars.unwrap_or(tars);
         }
         if let Some(unused) = tars.unused {
@@ -213,13 +218,12 @@ impl Fetcher {
             _ => return Err(list.is_not_indexed(&start.address, &opened.folder, &name)),
         };
         let folder = opened.folder.clone();
-        let mut fetcher = Self::new(start, process, opened, list.shards.len() as u64);
+        let mut fetcher = Self::new(start, (process, opened, in_use), list.shards.len() as u64);
         fetcher.make_index(&list, tars.most_of_index, progress)?;
         let made = fetcher.report();
         start = fetcher.into_start();
         // Another one, which knows the checksums that were found.
-        let process = start.process()?;
-        let opened = start.opened(&process, None)?;
+        let (process, opened, in_use) = start.open(&mut deaths)?;
         let indexed = match opened.folder == folder {
             true => list.open_index(&folder, &name)?,
             false => None,
@@ -228,7 +232,7 @@ impl Fetcher {
             let what = "changed while it was indexed: wait until whoever writes there is done";
             return Err(Error::dataset(start.address.as_str(), what));
         };
-        let mut fetcher = Self::new(start, process, opened, index.shards());
+        let mut fetcher = Self::new(start, (process, opened, in_use), index.shards());
         // Of one run, for whoever reads the report.
         fetcher.before = Counts {
             shards: made.shards,
@@ -236,12 +240,14 @@ impl Fetcher {
             removed: made.removed,
             retries: made.retries,
         };
-        fetcher.total_deaths = made.deaths;
+        fetcher.total_deaths = deaths + made.deaths;
         Ok((fetcher, index, Some(scan)))
     }
 
-    fn new(start: Start, process: Process, opened: Opened, shards: u64) -> Self {
+    fn new(start: Start, of: (Process, Opened, Lease), shards: u64) -> Self {
+        let (process, opened, in_use) = of;
         Self {
+            _in_use: in_use,
             held: Held::new(shards, opened.room, opened.evicts()),
             start,
             process,
@@ -257,6 +263,7 @@ impl Fetcher {
             gave_up: false,
             total_deaths: 0,
             waited: Duration::ZERO,
+            wait: ShardWait::new(),
         }
     }
 
@@ -435,6 +442,7 @@ impl Fetcher {
         loop {
             while self.held.len() < most.max(1) && self.hold_next(index, plan)? {}
             if !self.held.is_empty() {
+                self.wait = ShardWait::new();
                 // What became of the fetcher matters when something is missing.
                 if self.watched.elapsed() >= WATCH {
                     self.watched = Instant::now();
@@ -457,7 +465,23 @@ impl Fetcher {
             }
             let waiting = Instant::now();
             thread::sleep(LOOK);
-            self.waited += waiting.elapsed();
+            let slept = waiting.elapsed();
+            self.waited += slept;
+            if self.wait.adds(slept) {
+                self.report_wait(index);
+            }
+        }
+    }
+
+    /// Reports a long wait for a shard.
+    fn report_wait(&mut self, index: &Index) {
+        let Some(shard) = self.held.missing() else {
+            return;
+        };
+        let (opened, path) = (&self.opened, index.shard_path(shard));
+        let line = self.wait.line(&path, || bytes_of_shard(opened, shard));
+        if let Some(text) = line {
+            tracing::warn!("{}: {text}", self.start.address);
         }
     }
 
@@ -520,7 +544,10 @@ impl Fetcher {
     /// Whether the fetcher lives, and has nothing to say. One that died is started again.
     fn watch(&mut self, at: Mark) -> Result<()> {
         if std::mem::take(&mut self.gave_up) {
-            return self.start_another(at);
+            return match self.start_another(at) {
+                Err(why) if is_of_one_that_died(&why) => self.start_again(at, why),
+                done => done,
+            };
         }
         if lock(&self.heard).trouble.is_some() {
             return Ok(());
@@ -636,9 +663,23 @@ impl Fetcher {
     }
 }
 
-/// Whether the fetcher that was spoken to is gone.
-fn is_of_one_that_died(e: &Error) -> bool {
-    e.is_worker() || e.is_io()
+/// Bytes of a shard, by manifest or list.
+fn bytes_of_shard(opened: &Opened, shard: u64) -> Option<u64> {
+    let number = usize::try_from(shard).ok()?;
+    match opened.tars {
+        Some(_) => Some(
+            TarList::read(&opened.folder)
+                .ok()?
+                .shards
+                .get(number)?
+                .bytes,
+        ),
+        None => {
+            let path = opened.folder.join(CACHE_MANIFEST);
+            let (manifest, _) = CacheManifest::read(&path).ok()?;
+            Some(manifest.shards.get(number)?.bytes)
+        }
+    }
 }
 
 /// What nobody leaves half done: a panic elsewhere changes nothing of it.

@@ -3,22 +3,29 @@
 //!
 //! In the fetcher. A shard goes on where it was broken off, also by a fetcher that died. Only
 //! when its checksum is the right one it gets its name. A tar that was not indexed yet has none:
-//! its object must be the one that was listed.
+//! its object must be the one that was listed. One that an earlier run left is compared with the
+//! checksum that it had when it came.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStoreExt};
+use object_store::{
+    Error as StoreError, Extensions, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt,
+};
+use tokio::sync::Semaphore;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
 use crate::fetch::messages::Trouble;
 use crate::fetch::patience::{PATIENCE, Patience};
+use crate::fetch::ranges;
+use crate::fetch::ranges::NO_RANGES;
 use crate::fetch::store::{Failure, Store};
 use crate::sys::memory;
 use crate::sys::whole_file::too_long;
@@ -70,6 +77,8 @@ pub(crate) async fn small_if_there(
     let mut patience = Patience::new(store.address().of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
+    // Of the object that the bytes are of.
+    let mut first: Option<ObjectMeta> = None;
     loop {
         let options = GetOptions {
             range: (!bytes.is_empty()).then_some(GetRange::Offset(bytes.len() as u64)),
@@ -80,14 +89,29 @@ pub(crate) async fn small_if_there(
             Err(e @ StoreError::NotFound { .. }) => {
                 return store.no_bucket(name, &e).map_or(Ok(None), Err);
             }
-            Err(e) => store.failure(name, &e),
+            Err(e) => {
+                let failure = store.failure(name, &e);
+                match failure.is_no_range() {
+                    true => {
+                        bytes.clear();
+                        failure.with(NO_RANGES)
+                    }
+                    false => failure,
+                }
+            }
+            Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
+                bytes.clear();
+                (first, tag) = (None, None);
+                Failure::Passing("it was written again meanwhile".to_owned())
+            }
             Ok(found) if found.meta.size > most => {
                 let what = too_long(found.meta.size, most);
                 return Err(Trouble::new(store.address().of(name), what));
             }
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
-                let size = found.meta.size;
+                let size = first.get_or_insert_with(|| found.meta.clone()).size;
+                patience.expects(size);
                 let mut pieces = found.into_stream();
                 let mut ended = Failure::Passing("the answer ended early".to_owned());
                 while let Some(piece) = pieces.next().await {
@@ -97,7 +121,7 @@ pub(crate) async fn small_if_there(
                             let left = size.saturating_sub(bytes.len() as u64);
                             let left = left.min(piece.len() as u64) as usize;
                             bytes.extend_from_slice(&piece[..left]);
-                            patience.something_moved();
+                            patience.moved(left as u64, bytes.len() as u64)?;
                         }
                         Err(e) => {
                             ended = store.failure(name, &e);
@@ -113,6 +137,12 @@ pub(crate) async fn small_if_there(
         };
         patience.after(failure).await?;
     }
+}
+
+/// Whether an answer is of another object than the first one.
+fn is_other(first: &ObjectMeta, found: &GetResult) -> bool {
+    ranges::is_other_length(first.size, found.meta.size, &found.extensions)
+        || state_of(first) != state_of(&found.meta)
 }
 
 /// The length of an object that nobody promised: one that may not be asked for is as good as none.
@@ -168,14 +198,14 @@ impl Shard {
         !matches!(self.check, Check::Tar { hash: None, .. })
     }
 
-    /// In which way an object is another one now; and what is to be done.
-    fn difference(&self, now: &ObjectMeta) -> Option<String> {
+    /// In which way an object is another one now, by what an answer says; and what is to be done.
+    fn difference(&self, now: &ObjectMeta, answer: &Extensions) -> Option<String> {
         let (is_other, before) = match &self.check {
             Check::Manifest(_) => (false, "the manifest says"),
             Check::Tar { state, .. } => (*state != state_of(now), "it was listed with"),
         };
         let changed = self.check.changed();
-        match now.size == self.bytes {
+        match !ranges::is_other_length(self.bytes, now.size, answer) {
             false => Some(format!(
                 "has {} bytes, and {before} {}: {changed}",
                 now.size, self.bytes
@@ -234,6 +264,10 @@ pub(super) struct Wanted {
     pub(super) shard: Shard,
     /// Where it is known.
     pub(super) hash: Option<Hash128>,
+    /// What it had when it came the last time.
+    pub(super) recorded: Option<Hash128>,
+    /// One shard at a time is compared.
+    pub(super) comparing: Arc<Semaphore>,
     pub(super) part: PathBuf,
     pub(super) whole: PathBuf,
 }
@@ -242,6 +276,10 @@ pub(super) struct Wanted {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Came {
     pub(super) hash: Hash128,
+    /// Whether that was compared with what the store or the index says, not with the record.
+    pub(super) is_checked: bool,
+    /// Whether a file of it was here whose bytes had changed.
+    pub(super) had_changed: bool,
     /// Bytes that were sent for it.
     pub(super) bytes: u64,
     pub(super) retries: u64,
@@ -294,6 +332,16 @@ impl Part {
         Ok(())
     }
 
+    /// Of the bytes that are there.
+    fn hash(&self) -> Hash128 {
+        Hash128(self.hasher.finish_128())
+    }
+
+    /// It is whole: its file gets the shard's name.
+    fn becomes(self, whole: &std::path::Path) -> Result<(), Trouble> {
+        fs::rename(&self.path, whole).map_err(|e| not_written(&self.path, &e))
+    }
+
     fn begin_again(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.at = 0;
@@ -302,37 +350,76 @@ impl Part {
     }
 }
 
-/// Gets a shard.
+/// Gets a shard: one that is here and whole by comparing its checksum.
 ///
 /// # Errors
 /// What does not pass.
 pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
+    let opened = {
+        // It is never closed.
+        let _turn = wanted.comparing.acquire().await;
+        Part::open(wanted.part.clone(), wanted.shard.bytes).await
+    };
+    let part = opened.map_err(|e| not_written(&wanted.part, &e))?;
+    let left = (part.at == wanted.shard.bytes).then(|| part.hash());
+    let is_as_recorded = left.is_some() && left == wanted.recorded;
+    let of_index = match wanted.shard.check {
+        Check::Tar { hash, .. } => hash,
+        Check::Manifest(_) => None,
+    };
+    if let Some(hash) = left.filter(|_| is_as_recorded && (of_index.is_none() || of_index == left))
+    {
+        part.becomes(&wanted.whole)?;
+        return Ok(Came {
+            hash,
+            is_checked: false,
+            had_changed: false,
+            bytes: 0,
+            retries: 0,
+        });
+    }
+    let is_there = left.is_some();
+    downloaded(&wanted, part)
+        .await
+        .map_err(|trouble| match is_there {
+            true => Trouble {
+                what: format!(
+                    "{} (what is here of it is not as it was fetched: {})",
+                    trouble.what,
+                    wanted.whole.display()
+                ),
+                ..trouble
+            },
+            false => trouble,
+        })
+}
+
+/// The rest of a shard, or all of it where what is here is not its beginning.
+async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
     let Wanted {
         store,
         shard,
         hash,
-        part,
+        recorded,
         whole,
+        ..
     } = wanted;
     let hash = match hash {
-        Some(hash) => Some(hash),
-        None => hash_of(&store, &shard).await?,
+        Some(hash) => Some(*hash),
+        None => hash_of(store, shard).await?,
     };
     let about = store.address().of(&shard.below);
-    let full = |path: &std::path::Path, e: io::Error| {
-        let folder = path.parent().unwrap_or(path).display().to_string();
-        let what = match e.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "the disk is full: free some of it, or lower `fetch_limit`".to_owned()
-            }
-            _ => format!("cannot write {}: {e}", path.display()),
-        };
-        Trouble::new(folder, what)
-    };
-    let opened = Part::open(part.clone(), shard.bytes).await;
-    let mut part = opened.map_err(|e| full(&part, e))?;
+    let failed = |e: &io::Error| not_written(whole, e);
+    let was_there = part.at == shard.bytes;
     let mut may_be_stale = part.at > 0;
+    // Without a checksum of the store's, the record alone knows what is here.
+    let mut had_changed =
+        was_there && hash.is_none() && recorded.is_some_and(|recorded| recorded != part.hash());
+    if had_changed {
+        part.begin_again().map_err(|e| failed(&e))?;
+    }
     let mut patience = Patience::new(about.clone(), PATIENCE);
+    patience.expects(shard.bytes);
     let mut tag: Option<String> = None;
     let mut sent = 0;
     let hash = loop {
@@ -344,9 +431,19 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                 ..GetOptions::default()
             };
             let failure = match store.objects.get_opts(&shard.object, options).await {
-                Err(e) => store.failure(&shard.below, &e),
+                Err(e) => {
+                    let failure = store.failure(&shard.below, &e);
+                    match failure.is_no_range() {
+                        true => {
+                            part.begin_again().map_err(|e| failed(&e))?;
+                            may_be_stale = false;
+                            failure.with(NO_RANGES)
+                        }
+                        false => failure,
+                    }
+                }
                 Ok(found) => {
-                    if let Some(what) = shard.difference(&found.meta) {
+                    if let Some(what) = shard.difference(&found.meta, &found.extensions) {
                         return Err(Trouble::new(about, what));
                     }
                     tag = tag.or_else(|| found.meta.e_tag.clone());
@@ -357,9 +454,9 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                             Ok(piece) => {
                                 let left = (shard.bytes - part.at).min(piece.len() as u64);
                                 let piece = &piece[..left as usize];
-                                part.push(piece).map_err(|e| full(&part.path, e))?;
+                                part.push(piece).map_err(|e| failed(&e))?;
                                 sent += left;
-                                patience.something_moved();
+                                patience.moved(left, part.at)?;
                             }
                             Err(e) => {
                                 ended = store.failure(&shard.below, &e);
@@ -374,7 +471,7 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
                 patience.after(failure).await?;
             }
         }
-        let found = Hash128(part.hasher.finish_128());
+        let found = part.hash();
         if hash.is_none_or(|hash| hash == found) {
             break found;
         }
@@ -391,14 +488,29 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
         }
         // What another fetcher had left was of another object.
         may_be_stale = false;
-        part.begin_again().map_err(|e| full(&part.path, e))?;
+        had_changed |= was_there;
+        part.begin_again().map_err(|e| failed(&e))?;
     };
-    fs::rename(&part.path, &whole).map_err(|e| full(&part.path, e))?;
+    part.becomes(whole)?;
     Ok(Came {
         hash,
+        is_checked: true,
+        had_changed,
         bytes: sent,
         retries: patience.retries,
     })
+}
+
+/// A file of a shard that cannot be written.
+fn not_written(path: &std::path::Path, e: &io::Error) -> Trouble {
+    let folder = path.parent().unwrap_or(path).display().to_string();
+    let what = match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full: free some of it, or lower `fetch_limit`".to_owned()
+        }
+        _ => format!("cannot write {}: {e}", path.display()),
+    };
+    Trouble::new(folder, what)
 }
 
 #[cfg(test)]
@@ -425,16 +537,17 @@ mod tests {
             state: state_of(&meta(7, "\"1\"")),
             hash: None,
         });
+        let answer = Extensions::new();
         // A listing may leave quotes out.
-        assert_eq!(tar.difference(&meta(7, "1")), None);
-        let said = tar.difference(&meta(7, "\"2\"")).unwrap();
+        assert_eq!(tar.difference(&meta(7, "1"), &answer), None);
+        let said = tar.difference(&meta(7, "\"2\""), &answer).unwrap();
         assert!(said.contains("another object") && said.contains("written again"));
-        let said = tar.difference(&meta(8, "\"1\"")).unwrap();
+        let said = tar.difference(&meta(8, "\"1\""), &answer).unwrap();
         assert!(said.contains("has 8 bytes, and it was listed with 7"));
         // Of a cache's shard the checksum decides.
         let of_cache = shard(Check::Manifest(Hash128(0)));
-        assert_eq!(of_cache.difference(&meta(7, "\"2\"")), None);
-        let said = of_cache.difference(&meta(8, "\"1\"")).unwrap();
+        assert_eq!(of_cache.difference(&meta(7, "\"2\""), &answer), None);
+        let said = of_cache.difference(&meta(8, "\"1\""), &answer).unwrap();
         assert!(said.contains("the manifest says 7") && said.contains("was built again"));
     }
 }

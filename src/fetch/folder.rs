@@ -5,38 +5,36 @@
 //!
 //! ```text
 //! DIR/cache-HASH/              HASH: of the manifest, so a changed cache has another folder
-//!   .featherload-fetched       the mark of a folder that was made here
+//!   .featherload-fetched       the mark of a folder that was made here, locked while it is used
 //!   manifest.json, index.fli   as in the store
 //! DIR/tars-HASH/               of tar shards that are no cache; HASH: of the list
 //!   list.json                  the objects, their sizes and states
 //!   index-HASH.fli             the index, with checksums of all shards; HASH: of how they are read
 //! and in both
 //!   shard-000000.tar           whole, by its checksum; or as the object is called
-//!   shard-000001.tar.part      under way
+//!   shard-000001.tar.part      under way, or left by an earlier run and not compared yet
 //!   rank-PID-NUMBER.board      what a rank needs, locked while its fetcher lives
 //!   leader.lock                locked by the fetcher that leads; its process, and a number that
 //!                              changes while it goes on
-//!   boot                       since which start of the machine shards are there
+//!   checksums                  of each shard that came: the one that it had then
 //!   trouble.json               why the leader gave up, for the other ranks
 //! ```
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::fetch::beat::Right;
+use crate::fetch::book::Book;
 use crate::fetch::download::Shard;
-use crate::sys::whole_file;
+use crate::fetch::lease::MARK;
 
-const MARK: &str = ".featherload-fetched";
 /// What stands in the mark, for people.
 const MARK_TEXT: &str = "Shards of an object store, fetched by featherload. May be removed while \
                          no run uses it.\n";
 const LEADER: &str = "leader.lock";
-const BOOT: &str = "boot";
-/// Of this start of the machine.
-const THIS_BOOT: &str = "/proc/sys/kernel/random/boot_id";
 pub(super) const TROUBLE: &str = "trouble.json";
 pub(super) const BOARD_BEGIN: &str = "rank-";
 pub(super) const BOARD_END: &str = ".board";
@@ -129,32 +127,47 @@ impl Folder {
         }
     }
 
-    /// After a start of the machine: what is there is no longer believed. Files are renamed
-    /// without waiting for storage, so a crash may have cut them. Shards of these names become
-    /// parts, whose checksum is looked at when they are needed; those without one are removed.
-    /// Whether that is done; it is not while another process has the right to do it.
+    /// Before the first use: shards that earlier runs left may have changed since. They become
+    /// parts, whose checksum is compared when they are needed. Those that have none are removed.
+    /// Nothing is done while another run uses the folder, whose fetcher has compared them.
+    /// Whether that is settled; it is not while another process has the right to change the folder.
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn doubt_after_a_start(&self, shards: &[Shard]) -> Result<bool> {
-        let now = fs::read(THIS_BOOT).unwrap_or_default();
-        let then = || whole_file::read(&self.file(BOOT), now.len() as u64);
-        let is_done = || then().is_ok_and(|then| then == now);
-        if is_done() {
-            return Ok(true);
+    pub(super) fn doubt(&self, shards: &[Shard]) -> Result<bool> {
+        let mark = self.file(MARK);
+        let file = File::options().read(true).write(true).open(&mark);
+        let file = file.map_err(|e| Error::io_at("open", &mark, e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(true),
+            Err(fs::TryLockError::Error(e)) => return Err(Error::io_at("lock", &mark, e)),
         }
         let Some(_right) = self.lead()? else {
             return Ok(false);
         };
-        for shard in shards {
+        let failed = |e| Error::io_at("read the folder", &self.path, e);
+        let entries = fs::read_dir(&self.path).map_err(failed)?;
+        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+        let names: HashSet<_> = names.collect::<io::Result<_>>().map_err(failed)?;
+        let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
+        let book = Book::read(self, shards.len());
+        for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
-            let done = match shard.has_checksum() {
+            if is_there(&part) && !shard.has_checksum() {
+                gone(fs::remove_file(&part)).map_err(|e| Error::io_at("remove", &part, e))?;
+            }
+            if !is_there(&whole) {
+                continue;
+            }
+            let has_length = fs::metadata(&whole).is_ok_and(|meta| meta.len() == shard.bytes);
+            let is_known = shard.has_checksum() || book.get(number).is_some();
+            let done = match has_length && is_known {
                 true => fs::rename(&whole, &part),
-                false => gone(fs::remove_file(&whole)).and_then(|()| fs::remove_file(&part)),
+                false => fs::remove_file(&whole),
             };
             gone(done).map_err(|e| Error::io_at("rename or remove", &whole, e))?;
         }
-        self.put(BOOT, &now)?;
         Ok(true)
     }
 

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::sys::wait::WaitStatus;
 use nix::unistd::{Pid, getpid};
 use serde::de::DeserializeOwned;
 
 use crate::data::index::{ComingShards, ShardLabels, ShardOptions};
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
-use crate::fetch::messages::{LONGEST, Listed, Opened, Reply, Request, from_bytes, to_bytes};
+use crate::fetch::lease::{Lease, use_folder};
+use crate::fetch::messages::{LONGEST, Opened, Reply, Request, Said, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::pool::coordinator::launch::launch_other;
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
@@ -31,6 +33,8 @@ const REPORT_LIMIT: Duration = Duration::from_secs(2);
 const END_LIMIT: Duration = Duration::from_millis(200);
 /// The same once it was killed. One that waits for storage which does not answer is left behind.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
+/// Fetchers that may die one after the other without a shard between them.
+pub(super) const MOST_DEATHS: u32 = 8;
 /// How long it may stand stopped while this process runs.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
@@ -59,12 +63,49 @@ pub(crate) struct Process {
     stopped: Mutex<Option<RunningClock>>,
 }
 
-/// What was said where something else was asked for.
+/// An answer to another question.
 pub(super) fn unexpected(reply: Option<&Reply>) -> Error {
-    Error::protocol(format!("the fetcher said {reply:?} where nobody asked"))
+    let name = match reply {
+        Some(Reply::Opened(_)) => "Opened",
+        Some(Reply::Planned) => "Planned",
+        Some(Reply::Report(_)) => "Report",
+        Some(Reply::GoesOn { .. }) => "GoesOn",
+        Some(Reply::Trouble(_)) => "Trouble",
+        None => "nothing",
+    };
+    Error::protocol(format!("the fetcher answered {name} to another question"))
+}
+
+/// Whether the helper that an error is about is gone.
+pub(crate) fn is_of_one_that_died(e: &Error) -> bool {
+    e.is_worker() || e.is_io()
 }
 
 impl Start {
+    /// A fetcher that has manifest and index, and the folder in use. One that dies meanwhile is
+    /// replaced, and counted.
+    ///
+    /// # Errors
+    /// As [`Start::process`] and [`Start::opened`].
+    pub(super) fn open(&self, deaths: &mut u64) -> Result<(Process, Opened, Lease)> {
+        let mut in_a_row = 0;
+        loop {
+            let process = self.process()?;
+            match self.opened(&process, None) {
+                Ok(opened) => {
+                    let lease = use_folder(&opened.folder)?;
+                    return Ok((process, opened, lease));
+                }
+                Err(why) if is_of_one_that_died(&why) && in_a_row < MOST_DEATHS => {
+                    in_a_row += 1;
+                    *deaths += 1;
+                    tracing::warn!("the fetcher died and is started again: {why}");
+                }
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
     /// Starts one, and shakes hands with it.
     ///
     /// # Errors
@@ -109,16 +150,10 @@ impl Start {
             index: ComingShards::file_name(&self.options.shards),
         };
         socket::send(process.socket.as_fd(), &to_bytes(&request)?, &[])?;
-        loop {
-            match process.answer(None)? {
-                Some(Reply::Opened(opened)) => return Ok(opened),
-                Some(Reply::Trouble(trouble)) => return Err(trouble.into_error()),
-                Some(Reply::Listed(Listed { names, pages })) => tracing::warn!(
-                    "{}: is being listed: {names} names on {pages} pages so far",
-                    self.address
-                ),
-                other => return Err(unexpected(other.as_ref())),
-            }
+        match process.answer(None)? {
+            Some(Reply::Opened(opened)) => Ok(opened),
+            Some(Reply::Trouble(trouble)) => Err(trouble.into_error()),
+            other => Err(unexpected(other.as_ref())),
         }
     }
 }
@@ -157,15 +192,22 @@ impl Process {
         loop {
             let wait = limit.unwrap_or(LOOK);
             match socket::receive(self.socket.as_fd(), &mut buffer, wait)? {
-                Received::Message(n, _) => return from_bytes(&buffer[..n]).map(Some),
+                Received::Message(n, _) => match from_bytes(&buffer[..n])? {
+                    Said::Reply(reply) => return Ok(Some(reply)),
+                    Said::Warning(text) => tracing::warn!("{text}"),
+                },
                 Received::Timeout if limit.is_some() => return Ok(None),
                 Received::Timeout => self.check_stopped(LOOK)?,
                 Received::Closed => {
                     let how = match self.pidfd.reap(true) {
-                        Some(how) => format!(" ({how:?})"),
-                        None => String::new(),
+                        Some(WaitStatus::Exited(_, status)) => format!("ended with {status}"),
+                        Some(WaitStatus::Signaled(_, signal, _)) => {
+                            format!("was ended by {signal}")
+                        }
+                        _ => "ended".to_owned(),
                     };
-                    return Err(Error::worker(format!("the {} ended{how}", self.what)));
+                    let (what, pid) = (self.what, self.pid);
+                    return Err(Error::worker(format!("the {what} (pid {pid}) {how}")));
                 }
             }
         }

@@ -33,6 +33,8 @@ pub(super) struct Held {
     /// In their order, the one that is asked for first, each with its shards.
     batches: VecDeque<(Mark, Vec<u64>)>,
     shards: HashMap<u64, Shard>,
+    /// A shard that was not there at the last look.
+    missing: Option<u64>,
 }
 
 impl Held {
@@ -45,7 +47,12 @@ impl Held {
             settled: vec![false; usize::try_from(shards).unwrap_or(usize::MAX)],
             batches: VecDeque::new(),
             shards: HashMap::new(),
+            missing: None,
         }
+    }
+
+    pub(super) fn missing(&self) -> Option<u64> {
+        self.missing
     }
 
     pub(super) fn is_of_ranks(&mut self, ranks: u32) {
@@ -121,6 +128,7 @@ impl Held {
                 let there = path.try_exists();
                 *settled = there.map_err(|e| Error::io_at("look at", &path, e))?;
                 if !*settled {
+                    self.missing = Some(shard);
                     return Ok(false);
                 }
             }
@@ -138,6 +146,7 @@ impl Held {
             let path = index.shard_path(shard);
             let lease = Lease::take(&path).map_err(|e| Error::io_at("hold the shard", &path, e))?;
             let Some((lease, bytes)) = lease else {
+                self.missing = Some(shard);
                 return Ok(false);
             };
             let held = Shard {

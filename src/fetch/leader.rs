@@ -10,12 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::data::shard::manifest::Hash128;
 use crate::error::Error;
 use crate::fetch::beat::Right;
 use crate::fetch::board::Needs;
+use crate::fetch::book::Book;
 use crate::fetch::disk::on_disk;
 use crate::fetch::download;
 use crate::fetch::download::{Came, Shard, Wanted};
@@ -50,6 +52,11 @@ pub(super) struct Leader {
     parts: Vec<u64>,
     /// Those that were looked up.
     hashes: Vec<Option<Hash128>>,
+    book: Book,
+    /// Held while a shard that is here is compared: the soonest is ready first.
+    comparing: Arc<Semaphore>,
+    /// For the user.
+    pub(super) warnings: Vec<String>,
     downloads: JoinSet<(usize, Result<Came, Trouble>)>,
     /// Those that cannot be had, and why: told when one is needed.
     lost: Vec<(usize, Trouble)>,
@@ -117,6 +124,9 @@ impl Leader {
                 .map(|shard| on_disk(shard.bytes))
                 .collect(),
             hashes: vec![None; cache.shards.len()],
+            book: Book::read(&folder, cache.shards.len()),
+            comparing: Arc::new(Semaphore::new(1)),
+            warnings: Vec::new(),
             places,
             parts,
             downloads: JoinSet::new(),
@@ -180,6 +190,8 @@ impl Leader {
                 Act::RemovePart(number) => {
                     let part = self.cache.folder.part(&self.cache.shards[number].name);
                     let _ = fs::remove_file(part);
+                    // A shard that an earlier run left.
+                    self.counts.removed += u64::from(self.parts[number] >= self.bytes[number]);
                     self.parts[number] = 0;
                 }
                 Act::Rest => {
@@ -214,6 +226,8 @@ impl Leader {
         let wanted = Wanted {
             store: self.cache.store.clone(),
             hash: self.hashes[number],
+            recorded: self.book.get(number),
+            comparing: self.comparing.clone(),
             part: self.cache.folder.part(&shard.name),
             whole: self.cache.folder.shard(&shard.name),
             shard,
@@ -254,7 +268,19 @@ impl Leader {
             }
         };
         self.places[number] = Whereabouts::Here;
-        self.hashes[number] = Some(came.hash);
+        self.hashes[number] = came.is_checked.then_some(came.hash);
+        let name = &self.cache.shards[number].name;
+        if came.had_changed {
+            self.warnings.push(format!(
+                "{}: its bytes changed on this disk after it was fetched: it was fetched again",
+                self.cache.folder.shard(name).display()
+            ));
+        }
+        let written = self.book.write(number, came.hash);
+        written.map_err(|e| {
+            let folder = self.cache.folder.path().display().to_string();
+            Trouble::new(folder, e.to_string())
+        })?;
         // One that was there as a part, whole, was not fetched.
         self.counts.shards += u64::from(came.bytes > 0);
         self.counts.bytes += came.bytes;

@@ -1,4 +1,4 @@
-//! A shard that must not be removed for now.
+//! A shard that must not be removed for now, and a folder that is in use.
 //!
 //! In the consumer, which holds one for each shard of the batches that workers may be at; and in
 //! the fetcher that leads, which removes what nobody holds. A lease is a shared lock on the file:
@@ -8,8 +8,40 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+
+/// The mark of a folder that was made here. Runs that use the folder hold a lease on it.
+pub(super) const MARK: &str = ".featherload-fetched";
+
+/// How long another process may look through the folder.
+const LOOK_LIMIT: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Marks the folder as used by this process: what is there was compared, and stays.
+///
+/// # Errors
+/// A folder that is gone; another process that does not let it go.
+pub(super) fn use_folder(folder: &Path) -> Result<Lease> {
+    let path = folder.join(MARK);
+    let began = Instant::now();
+    loop {
+        let lease = Lease::take(&path).map_err(|e| Error::io_at("lock", &path, e))?;
+        if let Some((lease, _)) = lease {
+            return Ok(lease);
+        }
+        if began.elapsed() >= LOOK_LIMIT || !path.exists() {
+            let what = "is gone, or locked by another process: end that process, or name another \
+                        `fetch_dir`";
+            return Err(Error::dataset(&path, what));
+        }
+        thread::sleep(LOOK);
+    }
+}
 
 /// A shard that is there and stays.
 #[derive(Debug)]

@@ -16,7 +16,8 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use crate::error::{Error, Result};
-use crate::fetch::messages::{LONGEST, from_bytes, to_bytes};
+use crate::fetch::messages::{LONGEST, Said, from_bytes, to_bytes};
+use crate::fetch::progress::Reports;
 use crate::pool::coordinator::process::greet_consumer;
 use crate::sys::memory;
 use crate::sys::process;
@@ -105,7 +106,33 @@ impl Line {
     }
 
     pub(crate) fn reply(&self, reply: &impl Serialize) -> Result<()> {
-        socket::send(self.0.as_fd(), &to_bytes(reply)?, &[])
+        socket::send(self.0.as_fd(), &to_bytes(&Said::Reply(reply))?, &[])
+    }
+
+    /// Has the consumer warn its user; whether the consumer takes it.
+    pub(crate) fn warn(&self, text: &str) -> Result<bool> {
+        let said: Said<()> = Said::Warning(text.to_owned());
+        socket::offer(self.0.as_fd(), &to_bytes(&said)?, &[])
+    }
+
+    /// `work`, with a warning now and then while the store keeps it waiting.
+    pub(crate) async fn reporting<T>(
+        &self,
+        reports: &mut Reports,
+        work: impl Future<Output = T>,
+    ) -> Result<T> {
+        let mut work = pin!(work);
+        reports.begin();
+        loop {
+            let tick = tokio::time::timeout(reports.pause(), &mut work);
+            if let Ok(done) = tick.await {
+                return Ok(done);
+            }
+            if let Some(text) = reports.next() {
+                // One that takes nothing has enough of them.
+                self.warn(&text)?;
+            }
+        }
     }
 
     /// What came, if anything did; an error when the other end is closed.

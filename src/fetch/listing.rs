@@ -4,14 +4,16 @@
 //! listing is.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::time::{Duration, Instant};
 
+use object_store::list::PaginatedListResult;
 use object_store::{Error as StoreError, ObjectMeta};
 
 use crate::data::shard::expand::MOST_SHARDS;
 use crate::data::shard::manifest::Hash128;
 use crate::fetch::download::state_of;
-use crate::fetch::messages::{Listed, Trouble};
+use crate::fetch::messages::Trouble;
 use crate::fetch::patience::Patience;
 use crate::fetch::store::Store;
 use crate::fetch::tars::Tar;
@@ -30,6 +32,19 @@ pub(super) fn tar(below: &str, meta: &ObjectMeta) -> Tar {
         object: below.to_owned(),
         bytes: meta.size,
         state: state_of(meta),
+    }
+}
+
+/// How far a listing is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) names: u64,
+    pub(super) pages: u64,
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} names on {} pages so far", self.names, self.pages)
     }
 }
 
@@ -103,19 +118,12 @@ pub(super) async fn tars(
         so_far: Listed::default(),
         marks: HashSet::new(),
     };
-    let mut patience = Patience::new(store.address().to_string(), patience);
     let mut mark: Option<String> = None;
     let mut last = Instant::now();
     loop {
-        let page = match store.list_page(mark.clone()).await {
-            Ok(page) => page,
-            Err(StoreError::NotFound { .. }) => return Ok(None),
-            Err(e) => {
-                patience.after(store.failure("", &e)).await?;
-                continue;
-            }
+        let Some(page) = page(store, mark, patience).await? else {
+            return Ok(None);
         };
-        patience.something_moved();
         listing.take(&page.result.objects, page.result.common_prefixes.len())?;
         let Some(next) = page.page_token.filter(|next| !next.is_empty()) else {
             return Ok(Some(listing.shards));
@@ -125,6 +133,24 @@ pub(super) async fn tars(
         if last.elapsed() >= PROGRESS {
             progress(listing.so_far);
             last = Instant::now();
+        }
+    }
+}
+/// One page; none where there is no such place.
+///
+/// # Errors
+/// As [`tars`].
+async fn page(
+    store: &Store,
+    mark: Option<String>,
+    patience: Duration,
+) -> Result<Option<PaginatedListResult>, Trouble> {
+    let mut patience = Patience::new(store.address().to_string(), patience);
+    loop {
+        match store.list_page(mark.clone()).await {
+            Ok(page) => return Ok(Some(page)),
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(e) => patience.after(store.failure("", &e)).await?,
         }
     }
 }

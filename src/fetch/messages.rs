@@ -48,6 +48,20 @@ pub(super) enum Request {
     Look,
 }
 
+impl Request {
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "Open",
+            Self::Plan { .. } => "Plan",
+            Self::At(_) => "At",
+            Self::Jump(_) => "Jump",
+            Self::Report => "Report",
+            Self::Look => "Look",
+        }
+    }
+}
+
 /// Of an epoch, in front of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
@@ -70,11 +84,17 @@ impl From<Place> for Mark {
     }
 }
 
+/// A message of a helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Said<T> {
+    Reply(T),
+    /// For the user, whatever was asked: that the store keeps it waiting, say.
+    Warning(String),
+}
+
 /// To the consumer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
-    /// How far a long listing is, in front of [`Reply::Opened`].
-    Listed(Listed),
     Opened(Opened),
     Planned,
     Report(Counts),
@@ -84,13 +104,6 @@ pub(super) enum Reply {
     },
     /// Nothing more will come, for this reason.
     Trouble(Trouble),
-}
-
-/// What a store has listed so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Listed {
-    pub(super) names: u64,
-    pub(super) pages: u64,
 }
 
 /// What is known of a data set before a shard of it is there.

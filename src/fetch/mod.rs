@@ -13,14 +13,16 @@
 //! | what both sides say to each other | `messages` | consumer, fetcher, sender |
 //! | tar shards that are no cache: the list of them | `tars` | consumer, fetcher |
 //! | a shard that may not be removed; what files take of a disk | `lease`, `disk` | consumer, fetcher |
+//! | a long wait for a shard, as it is reported | `shard_wait` | consumer |
 //! | has a fetcher and waits for shards; the same of shards that are read all at a time; a helper's process; batches that are there | `client`, `bring`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
-//! | one object out of the store | `download` | fetcher, sender |
+//! | one object out of the store; servers whose ranges cannot be used | `download`, `ranges` | fetcher, sender |
 //! | what lies at an address; the tars under a prefix | `set`, `listing` | fetcher |
 //! | the HTTP client of stores, which bounds answers; the redirects that it follows | `connector`, `redirect` | fetcher, sender |
 //! | the store; what its answers mean; how long it is tried; the life on a socket | `store`, `answer`, `patience`, `line` | fetcher, sender |
-//! | the folder: its names and locks; who leads, and what is there; whether that one goes on | `folder`, `leader`, `beat` | fetcher |
+//! | transfers that are reported while they are slow | `progress` | consumer, fetcher, sender |
+//! | the folder: its names and locks; checksums of its shards; who leads, and what is there; whether that one goes on | `folder`, `book`, `leader`, `beat` | fetcher |
 //! | one rank's use of a data set; the fetcher's life | `session`, `process` | fetcher |
 //!
 //! The sender, which brings a cache there (`send`), speaks with stores by the same files.
@@ -35,6 +37,8 @@ mod answer;
 mod beat;
 #[cfg(feature = "stores")]
 mod board;
+#[cfg(feature = "stores")]
+mod book;
 mod bring;
 pub(crate) mod client;
 #[cfg(feature = "stores")]
@@ -59,6 +63,10 @@ mod options;
 pub(crate) mod patience;
 #[cfg(feature = "stores")]
 mod process;
+#[cfg_attr(not(feature = "stores"), allow(dead_code))]
+pub(crate) mod progress;
+#[cfg(feature = "stores")]
+mod ranges;
 #[cfg(feature = "stores")]
 mod redirect;
 #[cfg(feature = "stores")]
@@ -69,6 +77,7 @@ mod schedule;
 mod session;
 #[cfg(feature = "stores")]
 mod set;
+mod shard_wait;
 #[cfg(feature = "stores")]
 pub(crate) mod store;
 mod tars;

@@ -12,7 +12,9 @@ use futures_util::future::{Either, select};
 use crate::error::{Error, Result};
 use crate::fetch::line;
 use crate::fetch::line::Line;
+use crate::fetch::listing::Listed;
 use crate::fetch::messages::{Reply, Request, Trouble};
+use crate::fetch::progress::Reports;
 use crate::fetch::session::{LONG, Session, Stop};
 
 /// Lives as a fetcher on `socket`; the exit status.
@@ -42,12 +44,12 @@ async fn serve(line: &Line) -> Result<()> {
                         },
                         None,
                     ) => {
-                        let progress = |listed| {
+                        let progress = |listed: Listed| {
                             // Whoever is gone is met when something is asked for.
-                            let _ = line.reply(&Reply::Listed(listed));
+                            let _ = line.warn(&format!("{address}: is being listed: {listed}"));
                         };
-                        let opened =
-                            Session::open(&address, &options, &index, room, &progress).await;
+                        let opened = Session::open(&address, &options, &index, room, &progress);
+                        let opened = line.reporting(&mut Reports::of_each(), opened).await?;
                         let (opened, answer) = opened.map_err(Stop::Trouble)?;
                         line.reply(&Reply::Opened(answer))?;
                         session = Some(opened);
@@ -89,13 +91,17 @@ async fn serve(line: &Line) -> Result<()> {
                         line.reply(&Reply::GoesOn { ranks })?;
                     }
                     (request, _) => {
-                        let what = format!("{request:?} came out of turn");
+                        let what = format!("{} came out of turn", request.name());
                         return Err(Stop::Failed(Error::protocol(what)));
                     }
                 }
             }
             let pause = match &mut session {
-                Some(session) => session.work()?,
+                Some(session) => {
+                    let pause = session.work()?;
+                    tell_warnings(line, session)?;
+                    pause
+                }
                 None => LONG,
             };
             wait(line, &mut session, pause).await
@@ -117,6 +123,20 @@ async fn serve(line: &Line) -> Result<()> {
             }
         }
     }
+}
+
+/// What the user is warned of; later where the consumer takes nothing now.
+fn tell_warnings(line: &Line, session: &mut Session) -> Result<()> {
+    let Some(leader) = &mut session.leader else {
+        return Ok(());
+    };
+    while let Some(text) = leader.warnings.last() {
+        if !line.warn(text)? {
+            break;
+        }
+        leader.warnings.pop();
+    }
+    Ok(())
 }
 
 /// Until something came, or the time is over.

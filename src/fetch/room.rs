@@ -11,18 +11,19 @@ use nix::sys::statvfs::statvfs;
 use crate::error::{needed, room, size};
 use crate::fetch::board;
 use crate::fetch::board::Needs;
+use crate::fetch::book;
 use crate::fetch::disk::{BLOCK, least_room, on_disk};
 use crate::fetch::folder::Folder;
 use crate::fetch::messages::Trouble;
 use crate::plan::Sampler;
 
-/// Small files of a folder, a block each: `leader.lock`, `boot`, the mark of a folder that was
-/// made here, and why a leader gave up.
-const SMALL_FILES: u64 = 4;
+/// Small files of a folder, a block each: `leader.lock`, the mark of a folder that was made here,
+/// and why a leader gave up.
+const SMALL_FILES: u64 = 3;
 
 /// What the folder of so many shards takes beside them, with one rank.
 pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
-    let files = [manifest, index, board::length(shards)];
+    let files = [manifest, index, board::length(shards), book::length(shards)];
     let bytes = files.map(on_disk).into_iter();
     bytes.fold(SMALL_FILES * BLOCK, u64::saturating_add)
 }

@@ -39,7 +39,8 @@ pub(super) struct View<'a> {
     pub(super) held: &'a [bool],
     /// Most bytes that a batch uses: so many may be needed at once.
     pub(super) at_once: u64,
-    /// Of shards that are away: bytes of a part that an earlier fetcher left.
+    /// Of shards that are away: bytes of a part that is here. One of all bytes was left by an
+    /// earlier run, and is fetched by comparing its checksum.
     pub(super) parts: &'a [u64],
 }
 
@@ -66,25 +67,34 @@ impl View<'_> {
         })
     }
 
+    /// Whether a shard is here and was not compared with its checksum yet.
+    fn is_uncompared(&self, n: usize) -> bool {
+        self.places[n] == Whereabouts::Away && self.parts[n] > 0 && self.parts[n] >= self.bytes[n]
+    }
+
     /// What goes where room is needed for something that is needed in `distance` batches: parts
     /// but for that of `but`, then the shard that is needed last.
     fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<Act> {
         let by_distance = |n: &usize| self.distances[*n];
-        let all = || 0..self.bytes.len();
+        let all = || (0..self.bytes.len()).filter(|n| Some(*n) != but);
         let parts = all().filter(|&n| {
             matches!(self.places[n], Whereabouts::Away | Whereabouts::Lost)
                 && self.parts[n] > 0
-                && Some(n) != but
+                && !self.is_uncompared(n)
         });
         if let Some(part) = parts.max_by_key(by_distance) {
             return Some(Act::RemovePart(part));
         }
         let here = all().filter(|&n| {
-            self.places[n] == Whereabouts::Here
-                && !self.held[n]
+            let is_free = self.places[n] == Whereabouts::Here && !self.held[n];
+            (is_free || self.is_uncompared(n))
                 && distance.is_none_or(|soon| self.distances[n] > soon)
         });
-        here.max_by_key(by_distance).map(Act::Remove)
+        let last = here.max_by_key(by_distance)?;
+        Some(match self.places[last] {
+            Whereabouts::Here => Act::Remove(last),
+            _ => Act::RemovePart(last),
+        })
     }
 
     /// What is next.
@@ -213,6 +223,15 @@ mod tests {
         assert_eq!(of([0, 0, 9, 0], 30), Act::RemovePart(2));
         assert_eq!(of([0, 0, 9, 0], 39), Act::Fetch(1));
         assert_eq!(of([0, 0, 0, 0], 20), Act::Remove(3));
+        // One that is whole goes by the time of its use, as one that was compared.
+        assert_eq!(of([0, 0, 10, 0], 30), Act::Remove(3));
+        assert_eq!(of([0, 10, 10, 0], 30), Act::Remove(3));
+        assert_eq!(of([0, 10, 10, 0], 40), Act::Fetch(1));
+        let last = View {
+            parts: &[0, 0, 10, 0],
+            ..view(&[Here, Away, Away, Here], &[1, 0, 9, 4], &[false; 4], 30)
+        };
+        assert_eq!(last.next(), Act::RemovePart(2));
         let places = [Here, Whereabouts::Lost, Away, Here];
         let lost = View {
             parts: &[0, 9, 0, 0],

@@ -16,7 +16,8 @@ use crate::fetch::board::{Board, Needs};
 use crate::fetch::disk::{least_room, on_disk};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
-use crate::fetch::messages::{LONGEST, Listed, Opened, Place, Trouble, from_bytes, to_bytes};
+use crate::fetch::listing::Listed;
+use crate::fetch::messages::{LONGEST, Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::fetch::room::{self, beside_shards, room_for_shards, room_of, too_little};
@@ -93,7 +94,8 @@ impl Session {
         let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
         let limit = options.leader_limit.unwrap_or(beat::LIMIT);
         let mut watch = Watch::new(folder.leader(), limit);
-        while !folder.doubt_after_a_start(&set.shards).map_err(local)? {
+        // A fetcher that takes another's place has compared what is there, or that one has.
+        while known_room.is_none() && !folder.doubt(&set.shards).map_err(local)? {
             if let Some(leader) = watch.look(LOOK, || true) {
                 return Err(stands_still(&folder, leader, limit));
             }

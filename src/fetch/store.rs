@@ -24,6 +24,8 @@ use crate::fetch::address::Address;
 use crate::fetch::answer::{Answer, other_region};
 use crate::fetch::connector::Connector;
 use crate::fetch::messages::Trouble;
+use crate::fetch::ranges;
+use crate::fetch::ranges::LengthOfRanges;
 use crate::fetch::redirect::RefusedRedirect;
 
 /// Of one request: until its answer begins. What takes longer is tried again (`download`).
@@ -60,6 +62,21 @@ pub(crate) enum Failure {
     Passing(String),
     /// It will not.
     Lasting(Trouble),
+}
+
+impl Failure {
+    /// Whether it is about a range that the server did not serve.
+    pub(super) fn is_no_range(&self) -> bool {
+        matches!(self, Self::Passing(why) if ranges::is_no_range(why))
+    }
+
+    /// The same, with more to say.
+    pub(super) fn with(self, more: &str) -> Self {
+        match self {
+            Self::Passing(why) => Self::Passing(format!("{why}; {more}")),
+            lasting @ Self::Lasting(_) => lasting,
+        }
+    }
 }
 
 impl Store {
@@ -153,7 +170,7 @@ impl Store {
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
                 let begun = HttpBuilder::new().with_url(host).with_retry(retry);
-                let begun = begun.with_http_connector(connector);
+                let begun = begun.with_http_connector(LengthOfRanges(connector));
                 let allowed = match url.scheme() {
                     "http" => "true",
                     _ => "false",
@@ -276,6 +293,7 @@ impl Store {
             | StoreError::NotImplemented { .. }
             | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
             _ if answer.is_final() => refused(),
+            _ if ranges::has_no_length(&chain(error)) => lasting(ranges::NO_LENGTH.to_owned()),
             _ => Failure::Passing(said()),
         }
     }

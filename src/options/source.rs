@@ -290,9 +290,9 @@ impl SourceOptions {
                 options.shards = self.shard_options()?;
                 Source::Store(address, options)
             }
-            other => {
+            _ => {
                 return Err(Error::config(format!(
-                    "{}: no options are known for such a source: {other:?}",
+                    "{}: no options are known for such a source",
                     path.display()
                 )));
             }

@@ -57,7 +57,10 @@ impl<'a> PngReader<'a> {
             (color, depth) => {
                 return Err(SampleFault::new(
                     FaultKind::Unsupported,
-                    format!("PNG decoded to {color:?} of {depth:?} bits"),
+                    format!(
+                        "PNG decoded to colour type {} of {} bits",
+                        color as u8, depth as u8
+                    ),
                 ));
             }
         };

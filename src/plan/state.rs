@@ -149,7 +149,7 @@ impl State {
         if a.identity_ratios != b.identity_ratios {
             let text = |ratios: &[IdentityRatio]| match ratios {
                 [] => "none".to_owned(),
-                some => format!("{some:?}"),
+                some => serde_json::to_string(some).unwrap_or_default(),
             };
             return differs(
                 "the list of identities that come more often",
@@ -187,7 +187,7 @@ impl State {
             }
         }
         if a.tail != b.tail {
-            return differs("tail", &format!("{:?}", a.tail), &format!("{:?}", b.tail));
+            return differs("tail", &a.tail.name(), &b.tail.name());
         }
         self.check_whole_batches(&now.plan)
     }

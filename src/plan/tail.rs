@@ -15,3 +15,14 @@ pub enum Tail {
     /// The last batch is left out when it would be short.
     Drop,
 }
+
+impl Tail {
+    /// Its name in options and states.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Pad => "pad",
+            Self::Drop => "drop",
+        }
+    }
+}

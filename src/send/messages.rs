@@ -59,6 +59,23 @@ pub(crate) enum Request {
     },
 }
 
+impl Request {
+    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "Open",
+            Self::Get { .. } => "Get",
+            Self::Has { .. } => "Has",
+            Self::Look { .. } => "Look",
+            Self::Begin { .. } => "Begin",
+            Self::Send { .. } => "Send",
+            Self::Put { .. } => "Put",
+            Self::Remove { .. } => "Remove",
+            Self::End { .. } => "End",
+        }
+    }
+}
+
 /// To the consumer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -91,6 +108,20 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     /// Requests that failed and were made again.
     pub(crate) retries: u64,
+}
+
+impl Reply {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "Done",
+            Self::Found(_) => "Found",
+            Self::There(_) => "There",
+            Self::Begun(_) => "Begun",
+            Self::Up { .. } => "Up",
+            Self::Ended(_) => "Ended",
+            Self::Trouble(_) => "Trouble",
+        }
+    }
 }
 
 impl Counts {

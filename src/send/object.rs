@@ -156,17 +156,30 @@ impl Objects {
     /// Whether an object has these bytes, by their hash. Reads all of it.
     async fn is(&self, name: &str, hash: Hash128) -> Result<bool, Trouble> {
         let path = self.store.path(name);
-        let read = self.tried(name, async || {
-            let mut pieces = self.store.objects.get(&path).await?.into_stream();
-            let mut hasher = Hasher::new();
-            while let Some(piece) = pieces.next().await {
-                hasher.write(&piece?);
-            }
-            Ok(Hash128(hasher.finish_128()))
-        });
-        match read.await? {
-            Ok(read) => Ok(read == hash),
-            Err(e) => Err(self.lasting(name, &e)),
+        let mut patience = self.patience(name);
+        loop {
+            let failure = match self.store.objects.get(&path).await {
+                Ok(found) => {
+                    self.answered.set(true);
+                    patience.expects(found.meta.size);
+                    let (mut hasher, mut reached) = (Hasher::new(), 0);
+                    let mut pieces = found.into_stream();
+                    loop {
+                        match pieces.next().await {
+                            None => return Ok(Hash128(hasher.finish_128()) == hash),
+                            Some(Ok(piece)) => {
+                                hasher.write(&piece);
+                                reached += piece.len() as u64;
+                                patience.moved(piece.len() as u64, reached)?;
+                            }
+                            Some(Err(e)) => break self.store.failure_to_send(name, &e),
+                        }
+                    }
+                }
+                Err(e) => self.store.failure_to_send(name, &e),
+            };
+            patience.after(failure).await?;
+            self.retries.set(self.retries.get() + 1);
         }
     }
 

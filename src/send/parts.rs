@@ -20,6 +20,7 @@ use twox_hash::xxhash3_128::Hasher;
 use crate::data::shard::manifest::Hash128;
 use crate::fetch::messages::Trouble;
 use crate::fetch::patience::{PATIENCE, Patience};
+use crate::fetch::progress::Transfer;
 use crate::fetch::store::{Failure, Store};
 
 /// Bytes of a part; more only where there would be too many of them.
@@ -124,9 +125,10 @@ pub(super) async fn put(
     whole: &Whole<'_>,
     retries: &Cell<u64>,
 ) -> Result<(), Trouble> {
+    let sent = Transfer::begin(store.address().of(name), Some(whole.bytes));
     let put = match &store.parts {
-        Some(parts) => one_by_one(store, parts, open, name, whole, retries).await,
-        None => in_turn(store, name, whole, retries).await,
+        Some(parts) => one_by_one(store, parts, open, name, whole, (retries, &sent)).await,
+        None => in_turn(store, name, whole, (retries, &sent)).await,
     };
     if put.is_err() {
         open.abort().await;
@@ -157,7 +159,7 @@ async fn one_by_one(
     open: &Open,
     name: &str,
     whole: &Whole<'_>,
-    retries: &Cell<u64>,
+    (retries, sent): (&Cell<u64>, &Transfer),
 ) -> Result<(), Trouble> {
     let path = store.path(name);
     let id = tried(store, name, retries, async || {
@@ -167,22 +169,24 @@ async fn one_by_one(
     *open.0.borrow_mut() = Some((parts.clone(), path.clone(), id.clone()));
     let mut reader = whole.reader()?;
     let numbers = 0..whole.bytes.div_ceil(whole.part()) as usize;
-    let sent: Vec<PartId> = {
+    let ids: Vec<PartId> = {
         let path = &path;
         // Read here, in turn; sent some at a time.
         let pieces = stream::iter(numbers).map(|number| (number, reader.next()));
         let sending = pieces.map(|(number, piece)| async move {
             let piece = piece?;
-            tried(store, name, retries, async || {
+            let put = tried(store, name, retries, async || {
                 parts.put_part(path, id, number, piece.clone()).await
-            })
-            .await
+            });
+            let put = put.await?;
+            sent.adds(piece.content_length() as u64);
+            Ok(put)
         });
         sending.buffered(AT_A_TIME).try_collect().await?
     };
     reader.check()?;
     let ended = tried(store, name, retries, async || {
-        match parts.complete_multipart(&path, id, sent.clone()).await {
+        match parts.complete_multipart(&path, id, ids.clone()).await {
             // Its answer to the last try was lost, where the object is there.
             Err(e @ object_store::Error::NotFound { .. }) => {
                 match store.objects.head(&path).await {
@@ -203,7 +207,7 @@ async fn in_turn(
     store: &Store,
     name: &str,
     whole: &Whole<'_>,
-    retries: &Cell<u64>,
+    (retries, sent): (&Cell<u64>, &Transfer),
 ) -> Result<(), Trouble> {
     let path = store.path(name);
     let mut patience = Patience::sending(store.address().of(name), PATIENCE);
@@ -222,6 +226,7 @@ async fn in_turn(
                 let part = part.map_err(Failure::Lasting)?;
                 let put = upload.put_part(part).await;
                 put.map_err(|e| store.failure_to_send(name, &e))?;
+                sent.reaches(reader.at);
             }
             reader.check().map_err(Failure::Lasting)?;
             let ended = upload.complete().await;

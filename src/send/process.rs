@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::fetch::line;
 use crate::fetch::line::Line;
 use crate::fetch::messages::Trouble;
+use crate::fetch::progress::Reports;
 use crate::fetch::store::Store;
 use crate::send::messages::{Begun, Reply, Request};
 use crate::send::object::Objects;
@@ -40,6 +41,7 @@ pub(super) fn live(socket: OwnedFd) -> i32 {
 async fn serve(line: &Line, open: &Open) -> Result<()> {
     let mut objects: Option<Objects> = None;
     let mut requests: VecDeque<Request> = VecDeque::new();
+    let mut reports = Reports::of_all();
     loop {
         while let Some((request, _)) = line.receive()? {
             requests.push_back(request);
@@ -49,7 +51,8 @@ async fn serve(line: &Line, open: &Open) -> Result<()> {
             continue;
         };
         let reply = {
-            let mut done = pin!(answer(&mut objects, open, request));
+            let done = line.reporting(&mut reports, answer(&mut objects, open, request));
+            let mut done = pin!(done);
             loop {
                 match select(done, pin!(line.readable())).await {
                     Either::Left((reply, _)) => break reply,
@@ -63,7 +66,7 @@ async fn serve(line: &Line, open: &Open) -> Result<()> {
                 }
             }
         };
-        match reply {
+        match reply? {
             Ok(reply) => line.reply(&reply)?,
             Err(trouble) => return line.reply(&Reply::Trouble(trouble)),
         }
@@ -82,7 +85,7 @@ async fn answer(
         }
         (request, Some(objects)) => (request, objects),
         (request, None) => {
-            let e = Error::protocol(format!("{request:?} came out of turn"));
+            let e = Error::protocol(format!("{} came out of turn", request.name()));
             return Err(Trouble::new("the sender", e.to_string()));
         }
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
 use crate::fetch::Address;
-use crate::fetch::handle::Process;
+use crate::fetch::handle::{Process, is_of_one_that_died};
 use crate::fetch::messages::to_bytes;
 use crate::pool::coordinator::messages::SENDER_COMMAND;
 use crate::send::messages::{Counts, Reply, Request};
@@ -184,11 +184,6 @@ pub(crate) fn put(
     }
 }
 
-/// Whether the sender that was spoken to is gone.
-fn is_of_one_that_died(e: &Error) -> bool {
-    e.is_worker() || e.is_io()
-}
-
 fn launched(helper: Option<&PathBuf>) -> Result<Process> {
     let helper = helper.map(PathBuf::as_path);
     Process::start(SENDER_COMMAND, "sender", helper, END_LIMIT)
@@ -208,7 +203,8 @@ fn opened(process: &Process, address: &Address) -> Result<()> {
     }
 }
 
-/// What was said where something else was asked for.
+/// An answer to another question.
 pub(crate) fn unexpected(reply: &Reply) -> Error {
-    Error::protocol(format!("the sender said {reply:?} where nobody asked"))
+    let name = reply.name();
+    Error::protocol(format!("the sender answered {name} to another question"))
 }

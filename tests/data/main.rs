@@ -13,3 +13,4 @@ mod sent;
 mod shards;
 mod stores;
 mod tars_in_stores;
+mod web_servers;

@@ -128,7 +128,7 @@ impl Scene {
         let known = [
             "manifest.json",
             "index.fli",
-            "boot",
+            "checksums",
             "leader.lock",
             ".featherload-fetched",
         ];
@@ -378,8 +378,8 @@ fn jumps_and_resumes_fetch_what_is_needed_then() {
     assert_same(&stream(&mut store, 3), &stream(&mut here, 3), "a resume");
 }
 
-/// What other fetchers left: parts, good ones and others; shards of the wrong length; and after
-/// a start of the machine, whole ones with other bytes.
+/// What other fetchers left: parts, good ones and others; shards of the wrong length; whole ones
+/// with other bytes.
 #[test]
 fn a_folder_is_taken_over() {
     let scene = scene();
@@ -418,11 +418,19 @@ fn a_folder_is_taken_over() {
     let mut damaged = whole(5);
     damaged[2000] ^= 1;
     fs::write(shard(5), damaged).unwrap();
-    fs::write(folder.join("boot"), "another start").unwrap();
-    // All are looked at; nothing comes but the one.
+    // All are compared; nothing comes but the one.
     let fetch = run();
     assert_eq!((fetch.shards, fetch.bytes), (1, whole(5).len() as u64));
     assert!(fs::read(shard(5)).unwrap() == whole(5));
+    // Nothing of the folder is believed but what the store says: neither a record of other bytes
+    // nor a missing one.
+    for record in [Some(vec![1; 16 * SHARDS as usize]), None] {
+        match record {
+            Some(bytes) => fs::write(folder.join("checksums"), bytes).unwrap(),
+            None => fs::remove_file(folder.join("checksums")).unwrap(),
+        }
+        assert_eq!(run().shards, 0);
+    }
 }
 
 /// What was left counts: parts go for what is needed, and so do shards where there was more room.

@@ -22,7 +22,10 @@ pub(super) fn used(
 ) -> Result<usize> {
     if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
         return Err(Error::Device {
-            what: format!("rows of {places:?}"),
+            what: format!(
+                "rows of {} bytes with tables of {}",
+                places.capacity, places.tables
+            ),
         });
     }
     if rows.is_empty() || rows.len() > most_rows {
@@ -41,7 +44,7 @@ pub(super) fn used(
     }
     let mut most = places.tables;
     for (i, row) in rows.iter().enumerate() {
-        let used = used_by(row, i, emission, places).ok_or_else(|| not_its_own(i, row))?;
+        let used = used_by(row, i, emission, places).ok_or_else(|| not_its_own(i))?;
         most = most.max(used);
     }
     Ok(most)
@@ -59,12 +62,12 @@ pub(super) fn check_frame(
     memory: usize,
 ) -> Result<()> {
     let inside = tables_end(row, i, emission, places).and_then(|_| pixels_end(row, 0, memory));
-    inside.map(drop).ok_or_else(|| not_its_own(i, row))
+    inside.map(drop).ok_or_else(|| not_its_own(i))
 }
 
-fn not_its_own(i: usize, row: &KernelRow) -> Error {
+fn not_its_own(i: usize) -> Error {
     Error::Device {
-        what: format!("row {i} of a batch names what is not its own: {row:?}"),
+        what: format!("row {i} of a batch names bytes that are not its own"),
     }
 }
 

@@ -113,7 +113,8 @@ impl Open {
             Some(picture) => Err(Error::Device {
                 what: format!(
                     "a picture for engines, outside of its slot of {bytes} bytes or of {most} \
-                     rows: {picture:?}"
+                     rows: row {}, {} bytes",
+                    picture.row, picture.len
                 ),
             }),
         }

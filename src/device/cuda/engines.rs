@@ -303,7 +303,7 @@ impl Engines {
             if width > most_width || height > most_height || picture.bytes.is_empty() || !fits {
                 return refuse(format!(
                     "picture {i}, of {width} x {height} in {} bytes, is none for engines of \
-                     {most_width} x {most_height}, or does not lie in its frame: {frame:?}",
+                     {most_width} x {most_height}, or does not lie in its frame",
                     picture.bytes.len()
                 ));
             }

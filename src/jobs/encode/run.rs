@@ -88,8 +88,12 @@ impl EncodeRun {
             slot_bytes,
             lanes: workers.max(1),
         };
-        let at = place(&rooms, slot_bytes, &parts, 0)
-            .ok_or_else(|| Error::protocol(format!("there is no place in {parts:?}")))?;
+        let at = place(&rooms, slot_bytes, &parts, 0).ok_or_else(|| {
+            Error::protocol(format!(
+                "no slot of {slot_bytes} bytes has room for the first of {} parts",
+                parts.len()
+            ))
+        })?;
         let order = spec.order(index, sizes, &rooms)?;
         let engine = crew.start(&order, shape, at, |needed, free| {
             format!(

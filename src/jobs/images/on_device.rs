@@ -503,7 +503,10 @@ impl OnDevice {
         } = filled;
         if place != opened.place {
             return Err(Error::Device {
-                what: format!("{place:?} for engines, which have {:?}", opened.place),
+                what: format!(
+                    "batch {} for engines, which have batch {}",
+                    place.number, opened.place.number
+                ),
             });
         }
         let slot = slot_of(Storage::from(held))?;

@@ -108,11 +108,11 @@ impl Packing {
                     table: table_bytes(plan.options().batch),
                 }
             }
-            (extent, sizes) => {
+            (_, sizes) => {
                 return Err(Error::protocol(format!(
-                    "rows of extent {extent:?} over {} samples came with the sizes of {:?}",
+                    "rows of another extent over {} samples came with the sizes of {}",
                     plan.samples(),
-                    sizes.map(|s| s.len())
+                    sizes.map_or(0, |s| s.len())
                 )));
             }
         };

@@ -144,7 +144,10 @@ impl RayBatch {
 
     fn numbers<T: bytemuck::Pod>(&self, field: RayField) -> Result<&[T]> {
         if field.number_bytes() != size_of::<T>() {
-            return Err(Error::config(format!("{field:?} holds other numbers")));
+            return Err(Error::config(format!(
+                "{} holds other numbers",
+                field.name()
+            )));
         }
         bytemuck::try_cast_slice(self.bytes(field)?)
             .map_err(|e| Error::protocol(format!("an array of rays: {e}")))

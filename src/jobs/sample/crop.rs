@@ -158,7 +158,7 @@ impl CropWriter {
             let (Some(to), Some(step)) = (to, CropStep::of(&step.step)) else {
                 return Err(SampleFault::new(
                     FaultKind::Unsupported,
-                    format!("{:?} cannot be handed over to a device", step.step),
+                    "a step of the recipe cannot be handed over to a device",
                 ));
             };
             *to = step;

@@ -40,7 +40,7 @@ impl RaysState {
 
     /// Names what differs, both values, and what to do.
     pub(super) fn check_resumable(&self, now: &Self) -> Result<()> {
-        let sampler = |state: &Self| format!("{:?}", state.sampler);
+        let sampler = |state: &Self| serde_json::to_string(&state.sampler).unwrap_or_default();
         let both = |of: &dyn Fn(&Self) -> String| (of(self), of(now));
         let compared = [
             ("the version of the state", both(&|s| s.version.to_string())),

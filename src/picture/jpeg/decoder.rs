@@ -99,8 +99,8 @@ impl JpegDecoder {
         let size = scaled_size(header, scale);
         if !want.fits_in(size) {
             return Err(corrupt(format!(
-                "region {want:?} is not inside the decoded {} x {} pixels",
-                size.1, size.0
+                "a region of {} x {} pixels at {}, {} is not inside the decoded {} x {} pixels",
+                want.h, want.w, want.y, want.x, size.1, size.0
             )));
         }
         if has_more_scans(bytes, header, MOST_SCANS) {

@@ -100,10 +100,10 @@ impl CoordinatorHandle {
                 // The late answer to a question that was given up.
                 Reply::Report { number, .. } if number < asked => {}
                 Reply::Report { report, .. } => return Ok(report),
-                other => {
-                    return Err(Error::protocol(format!(
-                        "{other:?} came instead of a report"
-                    )));
+                _ => {
+                    return Err(Error::protocol(
+                        "the coordinator answered something else than a report",
+                    ));
                 }
             }
         }

@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,11 @@ use crate::sys::process;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::Received;
+
+/// Helpers that a signal may end before the hand-shake, one after the other.
+const MOST_KILLS: u32 = 8;
+/// How long a helper whose socket has ended may take to end.
+const END_LIMIT: Duration = Duration::from_millis(100);
 
 /// How worker processes are started: by way of a coordinator, which forks them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -67,7 +74,7 @@ pub(crate) fn launch(
         }
         Launch::Fork => (fork(theirs, kinds)?, Helper::Other(own_executable())),
     };
-    let pidfd = greeted(&ours, pid, &helper)?;
+    let pidfd = greeted(&ours, pid, &helper).map_err(|failed| failed.error)?;
     Ok(CoordinatorHandle::new(ours, pid, pidfd))
 }
 
@@ -86,20 +93,49 @@ pub(crate) fn launch_other(
         return Err(refuse_to_nest());
     }
     process::check_proc()?;
-    let (ours, theirs) = socket::pair()?;
-    let (pid, helper) = exec(theirs, command, named_helper, lacks)?;
-    let pidfd = greeted(&ours, pid, &helper)?;
-    Ok((ours, pid, pidfd))
+    let mut kills = 0;
+    loop {
+        let (ours, theirs) = socket::pair()?;
+        let (pid, helper) = exec(theirs, command, named_helper, lacks)?;
+        match greeted(&ours, pid, &helper) {
+            Ok(pidfd) => return Ok((ours, pid, pidfd)),
+            Err(failed) if failed.was_killed && kills < MOST_KILLS => kills += 1,
+            Err(failed) => return Err(failed.error),
+        }
+    }
+}
+
+/// A hand-shake that failed.
+struct FailedGreeting {
+    error: Error,
+    /// Whether a signal ended the helper, which is no fault of its own.
+    was_killed: bool,
 }
 
 /// Shakes hands with a helper that has just been started, and ends it where that fails.
-fn greeted(ours: &OwnedFd, pid: Pid, helper: &Helper) -> Result<PidFd> {
-    let pidfd = PidFd::open(pid).inspect_err(|_| end_by_number(pid))?;
+fn greeted(
+    ours: &OwnedFd,
+    pid: Pid,
+    helper: &Helper,
+) -> std::result::Result<PidFd, FailedGreeting> {
+    let pidfd = PidFd::open(pid).map_err(|error| {
+        end_by_number(pid);
+        FailedGreeting {
+            error,
+            was_killed: false,
+        }
+    })?;
     let mut started = Started {
         pidfd: &pidfd,
         armed: true,
     };
-    greet(ours, helper)?;
+    if let Err(error) = greet(ours, helper) {
+        // Its socket may end a moment before it does.
+        let has_ended = matches!(socket::readable(pidfd.as_fd(), END_LIMIT), Ok(true));
+        let status = has_ended.then(|| pidfd.reap(false)).flatten();
+        let was_killed = matches!(status, Some(WaitStatus::Signaled(..)));
+        return Err(FailedGreeting { error, was_killed });
+    }
     started.armed = false;
     drop(started);
     Ok(pidfd)

@@ -173,10 +173,8 @@ pub(crate) fn commit<W: Words>(
     w.compare_exchange(l.row(c.slot, c.row), mine, last)
         .map_err(|found| {
             Error::protocol(format!(
-                "worker {serial} committed row {} of slot {} but its word is {:?}",
-                c.row,
-                c.slot,
-                RowWord::unpack(found)
+                "worker {serial} committed row {} of slot {}, whose word is {found:#018x}",
+                c.row, c.slot
             ))
         })?;
     // Two workers may commit a slot's last two rows at once; with the fence at

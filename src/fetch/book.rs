@@ -1,0 +1,98 @@
+//! The checksum that each shard of a folder had when it came, in the folder's file `checksums`.
+//!
+//! In the fetcher. The one that leads writes it. A wrong or missing entry costs a question to the
+//! store, or a download, and never gives a wrong row.
+//!
+//! ```text
+//! for each shard: xxh3-128 as u128, little-endian; 0 = none
+//! ```
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use crate::data::shard::manifest::Hash128;
+use crate::error::{Error, Result};
+use crate::fetch::folder::Folder;
+
+const NAME: &str = "checksums";
+const ENTRY: usize = size_of::<u128>();
+
+/// Bytes of the book of so many shards.
+pub(super) fn length(shards: usize) -> u64 {
+    (shards * ENTRY) as u64
+}
+
+/// Checksums of shards that came.
+#[derive(Debug)]
+pub(super) struct Book {
+    path: PathBuf,
+    hashes: Vec<Option<Hash128>>,
+}
+
+impl Book {
+    /// The book of a folder. What cannot be read is empty.
+    pub(super) fn read(folder: &Folder, shards: usize) -> Self {
+        let path = folder.file(NAME);
+        let bytes = fs::read(&path).unwrap_or_default();
+        let entries = bytes.as_chunks::<ENTRY>().0.iter();
+        let mut hashes: Vec<_> = entries
+            .map(|entry| Some(u128::from_le_bytes(*entry)).filter(|hash| *hash != 0))
+            .map(|hash| hash.map(Hash128))
+            .collect();
+        hashes.resize(shards, None);
+        Self { path, hashes }
+    }
+
+    pub(super) fn get(&self, shard: usize) -> Option<Hash128> {
+        self.hashes.get(shard).copied().flatten()
+    }
+
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn write(&mut self, shard: usize, hash: Hash128) -> Result<()> {
+        if self.get(shard) == Some(hash) {
+            return Ok(());
+        }
+        let failed = |e| Error::io_at("write", &self.path, e);
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false);
+        let file = file.open(&self.path).map_err(failed)?;
+        let written = file.write_all_at(&hash.0.to_le_bytes(), length(shard));
+        written.map_err(failed)?;
+        if let Some(entry) = self.hashes.get_mut(shard) {
+            *entry = Some(hash);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_read_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path().to_owned());
+        let hashes = [None, Some(Hash128(7)), None, Some(Hash128(u128::MAX))];
+        let mut book = Book::read(&folder, 4);
+        for (n, hash) in hashes.iter().enumerate() {
+            assert_eq!(book.get(n), None);
+            if let Some(hash) = hash {
+                book.write(n, *hash).unwrap();
+            }
+        }
+        // One that is cut, or of another number of shards, has the entries that are whole.
+        for shards in [4, 2, 9] {
+            let book = Book::read(&folder, shards);
+            for n in 0..10 {
+                let want = hashes.get(n).copied().flatten().filter(|_| n < shards);
+                assert_eq!(book.get(n), want, "{n} of {shards}");
+            }
+        }
+        fs::write(folder.file(NAME), &[1; ENTRY + 3]).unwrap();
+        let book = Book::read(&folder, 4);
+        assert!(book.get(0).is_some() && book.get(1).is_none());
+    }
+}
