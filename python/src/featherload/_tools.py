@@ -117,4 +117,6 @@ def index(src: _Path, **options: Any) -> IndexReport:
 def doctor(src: _Path | None = None) -> Doctor:
     """What this machine has, and what follows for a run; with ``src``, its data too."""
     # 1: something that a run needs is missing, which the report says.
-    return Doctor(run_json(["doctor", *([] if src is None else [path_text("src", src)])], accept=(0, 1)))
+    return Doctor(
+        run_json(["doctor", *([] if src is None else [path_text("src", src)])], accept=(0, 1))
+    )

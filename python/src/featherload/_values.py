@@ -107,7 +107,9 @@ def path_text(option: str, path: Any) -> str:
     """A path, or a text that may be one."""
     value = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(value, bytes):
-        raise ConfigError(f"{option} {shown(value)} is bytes: give os.fsdecode of it", option=option)
+        raise ConfigError(
+            f"{option} {shown(value)} is bytes: give os.fsdecode of it", option=option
+        )
     if not isinstance(value, str):
         raise ConfigError(f"{option} {shown(value)} is no path: give a text", option=option)
     if "\0" in value:
