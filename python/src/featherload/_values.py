@@ -104,7 +104,21 @@ def handle(stream: Any) -> int:
 
 
 def path_text(option: str, path: Any) -> str:
-    """A path, or a text that may be one."""
+    """A path, or a text that may be one, for JSON."""
+    value = argument_text(option, path)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{option} {shown(value)} is not UTF-8: rename it, or give a link to it",
+                option=option,
+            ) from None
+    return value
+
+
+def argument_text(option: str, path: Any) -> str:
+    """The same for a command line, which takes any bytes but NUL."""
     value = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(value, bytes):
         raise ConfigError(
@@ -117,14 +131,6 @@ def path_text(option: str, path: Any) -> str:
             f"{option} {shown(value)} has a NUL byte, which no name of a file has: leave it out",
             option=option,
         )
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ConfigError(
-                f"{option} {shown(value)} is not UTF-8: rename it, or give a link to it",
-                option=option,
-            ) from None
     return value
 
 
