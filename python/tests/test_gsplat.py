@@ -281,8 +281,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
 
     folder = write_colmap(tmp_path / "colmap")
     for options, text in [
-        ({"factor": 0}, "factor 0 is not a whole number"),
-        ({"test_every": 0}, "test_every 0 is not a whole number"),
+        ({"factor": 0}, "factor 0 is too small"),
+        ({"test_every": 0}, "test_every 0 is too small"),
         ({"load_exposure": True}, "load_exposure"),
     ]:
         with pytest.raises(featherload.ConfigError, match=text) as raised:

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import SCENE_SIZE, write_scene
 
 import featherload
+from featherload._preview import _png as png
 
 _, _, IMAGES = SCENE_SIZE
 REFUSED = "called inside next"
@@ -29,12 +31,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_scene(tmp_path_factory.mktemp("nested") / "scene")
 
 
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """256 small ones: 32 batches."""
+    pictures = tmp_path_factory.mktemp("pictures")
+    for number in range(256):
+        (pictures / f"{number}.png").write_bytes(png(np.full((9, 9, 3), number, np.uint8)))
+    return pictures
+
+
 @pytest.fixture
-def runs(photos: Path, folder: Path) -> Iterator[dict[str, Any]]:
+def runs(pictures: Path, folder: Path) -> Iterator[dict[str, Any]]:
     """An iterator of each kind, and what gives pids and state."""
     made = {
         "loader": featherload.Loader(
-            photos, SMALL, batch_size=8, num_workers=1, depth=40, decode="scaled", dtype="uint8"
+            pictures, SMALL, batch_size=8, num_workers=1, depth=40, dtype="uint8"
         ),
         "rays": featherload.Rays(folder, rays=40, num_workers=1, depth=40, start=3),
         "views": featherload.Views(folder, num_workers=1, depth=40),
@@ -102,7 +113,7 @@ def test_a_signal_handler_reads_and_does_not_move_a_run_inside_next(
             os.kill(pid, signal.SIGCONT)
 
     old = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
     try:
         while not states:
             got.append(number(next(steps)))
@@ -117,6 +128,25 @@ def test_a_signal_handler_reads_and_does_not_move_a_run_inside_next(
     [state] = states
     run.load_state_dict(state)
     assert number(next(iter(run) if kind == "loader" else run)) == got[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_handler_may_close_a_run_inside_next(runs: dict[str, Any], kind: str) -> None:
+    run = runs[kind]
+    steps = iter(run)
+    got = [number(next(steps))]
+    for pid in processes(run):
+        os.kill(pid, signal.SIGSTOP)
+    old = signal.signal(signal.SIGALRM, lambda *_: run.close())
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
+    try:
+        with pytest.raises(featherload.ConfigError, match="closed"):
+            while True:
+                got.append(number(next(steps)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert got == list(range(got[0], got[0] + len(got)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -221,7 +251,7 @@ def test_an_iterator_that_was_replaced_ends_no_other(runs: dict[str, Any]) -> No
     assert [number(one) for one in second] == list(range(2, 32))
 
 
-def test_items_of_gsplats_dataset_are_those_asked_for(folder: Path) -> None:
+def test_threads_that_ask_for_a_view_by_its_step_get_that_one(folder: Path) -> None:
     views = featherload.Views(folder, shuffle=False, num_workers=1, depth=2)
     with views:
         wrong: list[tuple[int, int]] = []

@@ -69,7 +69,7 @@ def test_tools_raise_what_a_loader_does(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff")
     with pytest.raises(featherload.DatasetError, match="no such file"):
         featherload.index(odd)
-    with pytest.raises(featherload.ConfigError, match="--labels"):
+    with pytest.raises(featherload.ConfigError, match="for 'labels'"):
         featherload.index(tmp_path, labels="some")
 
 

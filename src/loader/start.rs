@@ -182,8 +182,8 @@ impl LoaderBuilder {
             fetcher.is_none().then(|| place_of(&plan, state.mark())),
             |needed, free| {
                 format!(
-                    "the ring needs {} and {} are available: lower `batch_size` or `depth`, or use a \
-                     smaller `dtype`{}",
+                    "the ring needs {} and {} are available: lower `batch_size` or `depth`, or \
+                     use a smaller `dtype`{}",
                     error::needed(needed),
                     error::room(free),
                     what_is_large(shape, &packing, &index)

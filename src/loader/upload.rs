@@ -103,7 +103,8 @@ impl Uploads<'_> {
         let plan = self.batches(self.plan.batch)?;
         if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
             return Err(Error::config(format!(
-                "`batch_size` gives {} rows, and a device takes at most {MOST_ROWS}: lower `batch_size`",
+                "`batch_size` gives {} rows, and a device takes at most {MOST_ROWS}: lower \
+                 `batch_size`",
                 plan.most_rows()
             )));
         }

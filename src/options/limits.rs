@@ -16,14 +16,15 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(
     let Some(seconds) = Option::<f64>::deserialize(from)? else {
         return Ok(None);
     };
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(limit) => Ok(Some(limit)),
-        Err(_) => {
-            // Large numbers with an exponent.
-            let shown = format!("{seconds:?}");
-            let shown = shown.strip_suffix(".0").unwrap_or(&shown);
-            let why = format!("{shown} seconds are no limit: give 0 to {MOST_SECONDS:?}");
-            Err(serde::de::Error::custom(why))
-        }
-    }
+    let limit = Duration::try_from_secs_f64(seconds);
+    Ok(Some(limit.map_err(|_| {
+        serde::de::Error::custom(no_limit(seconds))
+    })?))
+}
+
+/// Large numbers with an exponent, not with 300 digits.
+fn no_limit(seconds: f64) -> String {
+    let shown = format!("{seconds:?}");
+    let shown = shown.strip_suffix(".0").unwrap_or(&shown);
+    format!("{shown} seconds are no limit: give 0 to {MOST_SECONDS:?}")
 }

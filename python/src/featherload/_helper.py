@@ -110,9 +110,7 @@ def _failure(code: int, said: Sequence[str]) -> Error:
         # Of the arguments themselves; their advice stands behind an empty line.
         text = "".join(said).strip().split("\n\n")[0].removeprefix("error: ")
         # Flags with the form of their value are keywords here.
-        text = re.sub(
-            "--([a-z][a-z-]*)( <[^>]*>)?", lambda found: found[1].replace("-", "_"), text
-        )
+        text = re.sub("--([a-z][a-z-]*)( <[^>]*>)?", lambda found: found[1].replace("-", "_"), text)
         kind = ConfigError if code == 2 else Error
         return kind(text or f"the executable ended with {code}")
     error = json.loads(objects[-1])["error"]

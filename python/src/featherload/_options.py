@@ -41,7 +41,8 @@ def dtype_name(dtype: Any) -> str:
         return name
     if name not in _DTYPES:
         raise ConfigError(
-            f"dtype {shown(name)} is unknown: use uint8, float16, bfloat16 or float32", option="dtype"
+            f"dtype {shown(name)} is unknown: use uint8, float16, bfloat16 or float32",
+            option="dtype",
         )
     return _DTYPES[name]
 

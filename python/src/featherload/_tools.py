@@ -16,7 +16,7 @@ from ._errors import ConfigError
 from ._helper import run_json
 from ._loader import Loader
 from ._reports import Doctor, IndexReport, Plan, Rss
-from ._values import byte_count, path_text, whole
+from ._values import argument_text, byte_count, whole
 
 _Path = str | os.PathLike[str]
 
@@ -45,7 +45,7 @@ def _flags(options: dict[str, Any]) -> list[str]:
 def _text(name: str, value: Any) -> str:
     """A value as the command line reads it."""
     if isinstance(value, (str, bytes, os.PathLike)):
-        return path_text(name, value)
+        return argument_text(name, value)
     if name in _SIZES:
         return f"{byte_count(name, value)}B"
     if isinstance(value, float):
@@ -102,7 +102,7 @@ def rss(
 ) -> Rss:
     """Measures the memory of all processes for each number of workers, some seconds each."""
     options["workers"] = ",".join(str(whole("workers", count, 1)) for count in workers)
-    return Rss(_with_recipe(["rss"], recipe, dtype, options, [path_text("src", src)]))
+    return Rss(_with_recipe(["rss"], recipe, dtype, options, [argument_text("src", src)]))
 
 
 def index(src: _Path, **options: Any) -> IndexReport:
@@ -111,10 +111,12 @@ def index(src: _Path, **options: Any) -> IndexReport:
     Keywords: those of ``Loader`` that say how a source is read. Of tar shards in an object store
     each is fetched once; ``share=True`` puts their index beside them, where other machines find it.
     """
-    return IndexReport(run_json(["index", *_flags(options), path_text("src", src)]))
+    return IndexReport(run_json(["index", *_flags(options), argument_text("src", src)]))
 
 
 def doctor(src: _Path | None = None) -> Doctor:
     """What this machine has, and what follows for a run; with ``src``, its data too."""
     # 1: something that a run needs is missing, which the report says.
-    return Doctor(run_json(["doctor", *([] if src is None else [path_text("src", src)])], accept=(0, 1)))
+    return Doctor(
+        run_json(["doctor", *([] if src is None else [argument_text("src", src)])], accept=(0, 1))
+    )

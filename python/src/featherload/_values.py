@@ -104,17 +104,8 @@ def handle(stream: Any) -> int:
 
 
 def path_text(option: str, path: Any) -> str:
-    """A path, or a text that may be one."""
-    value = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if isinstance(value, bytes):
-        raise ConfigError(f"{option} {shown(value)} is bytes: give os.fsdecode of it", option=option)
-    if not isinstance(value, str):
-        raise ConfigError(f"{option} {shown(value)} is no path: give a text", option=option)
-    if "\0" in value:
-        raise ConfigError(
-            f"{option} {shown(value)} has a NUL byte, which no name of a file has: leave it out",
-            option=option,
-        )
+    """A path, or a text that may be one, for JSON."""
+    value = argument_text(option, path)
     if not value.isascii():
         try:
             value.encode()
@@ -123,6 +114,23 @@ def path_text(option: str, path: Any) -> str:
                 f"{option} {shown(value)} is not UTF-8: rename it, or give a link to it",
                 option=option,
             ) from None
+    return value
+
+
+def argument_text(option: str, path: Any) -> str:
+    """The same for a command line, which takes any bytes but NUL."""
+    value = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if isinstance(value, bytes):
+        raise ConfigError(
+            f"{option} {shown(value)} is bytes: give os.fsdecode of it", option=option
+        )
+    if not isinstance(value, str):
+        raise ConfigError(f"{option} {shown(value)} is no path: give a text", option=option)
+    if "\0" in value:
+        raise ConfigError(
+            f"{option} {shown(value)} has a NUL byte, which no name of a file has: leave it out",
+            option=option,
+        )
     return value
 
 

@@ -17,7 +17,7 @@ from ._errors import ConfigError
 from ._helper import run_json
 from ._reports import CacheReport
 from ._tools import _flags
-from ._values import path_text, shown, whole, whole_or_none
+from ._values import argument_text, shown, whole, whole_or_none
 
 __all__ = ["build", "info", "verify"]
 
@@ -83,21 +83,21 @@ def build(
     # False is no seed: `_flags` knows another `shuffle`.
     seed = whole_or_none("shuffle", shuffle, 0)
     flags = _flags(said) + ([] if seed is None else [f"--shuffle={seed}"])
-    args = ["cache", "build", *flags, path_text("src", src), path_text("dst", dst)]
+    args = ["cache", "build", *flags, argument_text("src", src), argument_text("dst", dst)]
     with _progress.Steps(shown=progress) as steps:
         return _report([*args, "--progress", "json"], steps.tell)
 
 
 def info(dst: _Path) -> CacheReport:
     """What a cache holds, by what it was built, and how fast it is read."""
-    return _report(["cache", "info", path_text("dst", dst)])
+    return _report(["cache", "info", argument_text("dst", dst)])
 
 
 def verify(dst: _Path) -> CacheReport:
     """Compares every byte with its checksum. ``.ok`` is False where something is damaged, and
     ``["findings"]`` names it.
     """
-    return _report(["cache", "verify", path_text("dst", dst)])
+    return _report(["cache", "verify", argument_text("dst", dst)])
 
 
 def _share(shard: Any) -> str:

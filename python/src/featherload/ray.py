@@ -28,7 +28,7 @@ from typing import Any
 from . import _errors, _progress, _tools, cache
 from ._errors import ConfigError, DatasetError, Error, SampleError, WorkerError
 from ._reports import CacheReport
-from ._values import path_text, whole
+from ._values import argument_text, whole
 
 __all__ = ["build_cache"]
 
@@ -109,9 +109,9 @@ def build_cache(
         name: os.path.abspath(value) if name in _PATHS and value is not None else value
         for name, value in options.items()
     }
-    source = path_text("src", src)
+    source = argument_text("src", src)
     source = source if _is_address(source) else os.path.abspath(source)
-    folder = path_text("dst", dst)
+    folder = argument_text("dst", dst)
     folder = folder if _is_address(folder) else os.path.abspath(folder)
     names = {name: value for name, value in said.items() if name in _SOURCE}
     samples = _tools.index(source, no_headers=True, **names)["samples"]

@@ -269,13 +269,14 @@ class DataLoader(Loader):
 def _check_numbers(batch_size: Any, num_workers: Any, drop_last: Any, timeout: Any) -> None:
     if type(batch_size) is not int or batch_size < 1:
         raise ConfigError(
-            f"batch_size={shown(batch_size)} is not served here: give a whole number from 1 (for single "
-            "samples batch_size=1)",
+            f"batch_size={shown(batch_size)} is not served here: give a whole number from 1 (for "
+            "single samples batch_size=1)",
             option="batch_size",
         )
     if type(num_workers) is not int or num_workers < 0:
         raise ConfigError(
-            f"num_workers={shown(num_workers)} is not a number of workers: give 1 or more (0 is 1 here)",
+            f"num_workers={shown(num_workers)} is not a number of workers: give 1 or more (0 is 1 "
+            "here)",
             option="num_workers",
         )
     if type(drop_last) is not bool:
