@@ -175,9 +175,8 @@ impl Builder {
         CpuLevel::detect()?;
         let target = self.target()?;
         // What is written: the cache, and the stage of one that goes to an address.
-        let mut written = vec![self.folder.clone()];
-        written.extend(target.iter().map(|target| target.stages.clone()));
-        for place in &written {
+        let stages = target.iter().map(|target| target.stages.as_path());
+        for place in stages.chain([self.folder.as_path()]) {
             overlap::check_source(&self.source, place)?;
         }
         let is_folder = matches!(self.source, Source::Folder(..));
@@ -197,9 +196,7 @@ impl Builder {
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
         }
-        for place in &written {
-            overlap::check_files(&index, place, is_folder)?;
-        }
+        overlap::check_files(&index, &self.folder, is_folder)?;
         let build = Build {
             index: &index,
             options: &self.options,

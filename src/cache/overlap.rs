@@ -64,7 +64,10 @@ pub(super) fn check_files(index: &Index, place: &Path, is_folder: bool) -> Resul
         return Ok(());
     };
     if index.shards() > 0 {
-        for shard in (0..index.shards()).map(|number| index.shard_path(number)) {
+        let mut shards: Vec<PathBuf> = (0..index.shards()).map(|n| index.shard_path(n)).collect();
+        // Pages of one file are shards, too.
+        shards.dedup();
+        for shard in shards {
             // A shard that a link leads to is replaced where it lies.
             let target = shard.canonicalize().ok();
             let mut files = [Some(shard.clone()), target].into_iter().flatten();

@@ -366,3 +366,32 @@ fn a_signal_is_handled_while_names_are_read() {
         drop(writer);
     }
 }
+
+#[test]
+fn a_file_that_is_read_is_not_written() {
+    let dir = data();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let text = "many/a.jpg 0\nmany/b.png 1\n";
+    fs::write(at("list.txt"), text).unwrap();
+    std::os::unix::fs::symlink("list.txt", at("link.txt")).unwrap();
+    let (list, link) = (at("list.txt"), at("link.txt"));
+    for args in [
+        ["index", &list, "--save-classes", &list],
+        ["index", &list, "--save-classes", &link],
+        ["index", &link, "--save", &list],
+        ["plan", &list, "--svg", &link],
+        ["bench", &link, "--failures", &list],
+        ["bench", &list, "--save-state", &list],
+        ["preview", &list, "--out", &list],
+    ] {
+        let output = featherload(&args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("name another file"), "{args:?}: {said}");
+        assert_eq!(
+            fs::read_to_string(at("list.txt")).unwrap(),
+            text,
+            "{args:?}"
+        );
+    }
+}

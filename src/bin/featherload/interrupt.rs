@@ -6,6 +6,7 @@
 //! The library installs no handler; this is the command line's own. Workers and
 //! coordinator end with this process whatever way it ends.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -15,8 +16,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use crate::output;
-
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// How long the batch at hand may take after a signal.
@@ -25,6 +24,10 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// How long the end may take that the run makes itself: what it waits for may be storage that does
 /// not answer.
 const LONGEST_END: Duration = Duration::from_secs(6);
+
+/// What is printed then.
+const HELD_UP: &str = "featherload: the end takes over 6 s, so it is not waited for: storage may \
+                       not answer";
 
 /// How much later than a child's end the signal may come that ended both.
 const SAME_SIGNAL: Duration = Duration::from_millis(20);
@@ -87,11 +90,8 @@ pub fn end_the_run() -> Result<()> {
                 if NOTICED.load(Ordering::SeqCst) {
                     std::thread::sleep(LONGEST_END);
                     // Whoever reads stderr may not answer either.
-                    std::thread::spawn(|| {
-                        output::complain(
-                            "featherload: the end takes long, so it is not waited for: storage \
-                             may not answer",
-                        );
+                    let _ = std::thread::Builder::new().spawn(|| {
+                        let _ = writeln!(std::io::stderr(), "{HELD_UP}");
                     });
                     std::thread::sleep(PATIENCE);
                 }

@@ -11,7 +11,8 @@
 //!   `run_length`: runs that are too short for a rate; `ray_drawing`: rays as a picture;
 //!   `scene_plan`: the memory of a run over a scene;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
-//! - `output`: printing; `failure`: an error as JSON; `flags`: flags in place of the library's
+//! - `output`: printing; `outputs`: no file is written that is read; `failure`: an error as JSON;
+//!   `flags`: flags in place of the library's
 //!   names of options; `warnings`: what the library warns of; `help`: its pages, completions, man
 //!   pages; `interrupt`: signals; `members`: the processes of a pool; `short_text`: small files
 //!   that are held to a limit.
@@ -32,6 +33,7 @@ mod interrupt;
 mod members;
 mod ops;
 mod output;
+mod outputs;
 mod plan;
 mod plan_chart;
 mod preview;
@@ -108,7 +110,8 @@ fn main() -> ExitCode {
         Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
-    let cli = match Cli::from_arg_matches(&help::command().get_matches()) {
+    let matches = help::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(e) => e.exit(),
     };
@@ -130,7 +133,8 @@ fn main() -> ExitCode {
         Command::Rss(args) => rss::run(*args),
         Command::Views(args) => views::run(*args),
     };
-    match handled.and_then(|()| run(cli.command)) {
+    let ready = handled.and_then(|()| outputs::check(&matches));
+    match ready.and_then(|()| run(cli.command)) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),

@@ -136,22 +136,23 @@ fn read_manifest(
         tell(FindingKind::Manifest, what);
         return None;
     }
-    if entry.is_some_and(|entry| entry.manifest != Hash128::of(&bytes)) {
+    let Some(entry) = entry else {
+        return Some(manifest);
+    };
+    if entry.manifest != Hash128::of(&bytes) {
         let what = "belongs to another shard or cache: its hash differs from the cache's manifest";
         tell(FindingKind::Manifest, what.into());
+        return Some(manifest);
     }
-    let samples = manifest.samples.len() as u64;
-    if let Some(entry) = entry.filter(|entry| entry.samples != samples) {
-        let what = format!(
-            "has {samples} samples, and the cache's manifest says {}",
-            entry.samples
-        );
+    let (samples, said_samples) = (manifest.samples.len() as u64, entry.samples);
+    if samples != said_samples {
+        let what = format!("has {samples} samples, and the cache's manifest says {said_samples}");
         tell(FindingKind::Manifest, what);
     }
-    let differs = said
+    if let Some(what) = said
         .index
-        .and_then(|index| differs(index, number, &manifest));
-    if let Some(what) = differs {
+        .and_then(|index| differs(index, number, &manifest))
+    {
         found.file(INDEX, FindingKind::IndexFile, Some(0), what);
     }
     Some(manifest)
