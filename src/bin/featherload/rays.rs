@@ -417,12 +417,13 @@ impl Report {
             ),
         };
         output::line(&format!(
-            "{} | {} steps of {} rays | {} workers\n",
+            "{} | {} steps of {} rays | {} workers",
             self.scene.display(),
             output::grouped(self.steps),
             output::grouped(self.rays / self.steps.max(1)),
             run.workers.len(),
         ))?;
+        output::line("")?;
         output::interrupted()?;
         output::line(&format!(
             "  {rate}   first batch after {:.0} ms{}",

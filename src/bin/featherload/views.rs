@@ -352,12 +352,13 @@ impl Report {
     fn print(&self) -> Result<()> {
         let run = &self.run;
         output::line(&format!(
-            "{} | {} views of {} images | {} workers\n",
+            "{} | {} views of {} images | {} workers",
             self.scene.display(),
             output::grouped(self.steps),
             output::grouped(run.images),
             run.workers.len(),
         ))?;
+        output::line("")?;
         output::interrupted()?;
         let rate = match self.warm_views_per_s.or(self.views_per_s) {
             Some(rate) => format!("{rate:>8.1} views/s"),

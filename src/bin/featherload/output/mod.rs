@@ -1,6 +1,9 @@
 //! Printing: one JSON object on stdout, or text for people; progress on a
 //! terminal; files that are written at the end.
 //!
+//! Nothing else of the command line writes to stdout or stderr (`tests/layers` checks it):
+//! each line passes `printable`, so that no name of a stranger moves a cursor.
+//!
 //! - `fields`: a report for people, a line a fact, within 80 columns.
 
 pub mod fields;
@@ -11,6 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use featherload::device::DeviceMemory;
+use featherload::error::{is_harmless, printable_within};
 use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,26 +22,69 @@ use serde::Serialize;
 
 use crate::interrupt;
 
+/// Bytes of a line, at most: names of strangers may have any length.
+const LONGEST_LINE: usize = 16 << 10;
+
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(value)
         .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    line(&text)
+    write(&harmless_json(&text))
 }
 
-/// Prints a line on stdout. A reader that has gone (`| head -1`) has read enough: the
-/// command goes on to its end, and to the exit code that it would have had.
+/// The same JSON without what a terminal obeys: JSON escapes C0 itself, this does the rest.
+fn harmless_json(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c < '\u{7f}' || is_harmless(c) {
+            harmless.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            harmless.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    harmless
+}
+
+/// Prints one line on stdout, [`printable`](featherload::error::printable).
 pub fn line(text: &str) -> Result<()> {
+    write(&printable_within(text, LONGEST_LINE))
+}
+
+/// Prints lines on stdout, each as [`line`] does. Foreign text with a line break in it must have
+/// been escaped before.
+pub fn lines(text: &str) -> Result<()> {
+    text.split('\n').try_for_each(line)
+}
+
+/// Prints a script that this program has made, as it is.
+pub fn script(text: &str) -> Result<()> {
+    write(text)
+}
+
+/// Writes to stdout. A reader that has gone (`| head -1`) has read enough: the command goes on
+/// to its end, and to the exit code that it would have had.
+fn write(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{text}") {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("write to stdout", e)),
         _ => Ok(()),
     }
 }
 
-/// Prints a line on stderr. With nobody there to read it, the exit code says
+/// Prints one line on stderr, printable. With nobody there to read it, the exit code says
 /// the rest; `eprintln` would panic.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(
+        std::io::stderr(),
+        "{}",
+        printable_within(text, LONGEST_LINE)
+    );
+}
+
+/// The same of one JSON object.
+pub fn complain_json(object: &serde_json::Value) {
+    let _ = writeln!(std::io::stderr(), "{}", harmless_json(&object.to_string()));
 }
 
 /// A progress bar on a terminal, none when piped.
@@ -205,6 +252,16 @@ pub fn dropped_lines(lines: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_says_the_same_and_a_terminal_obeys_nothing_of_it() {
+        let foreign = "\u{1b}[2J\u{7f}\u{9b}1m\u{202e}\u{e0041} ä\u{1f600}\n";
+        let text = harmless_json(&serde_json::json!({ foreign: foreign }).to_string());
+        assert!(text.chars().all(is_harmless), "{text}");
+        assert!(text.contains("\\u007f\\u009b1m\\u202e\\udb40\\udc41 ä\u{1f600}"));
+        let back: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back[foreign], foreign);
+    }
 
     #[test]
     fn times_are_in_the_unit_that_matters() {

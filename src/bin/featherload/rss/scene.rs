@@ -131,8 +131,9 @@ impl SceneRss {
             ))?;
         }
         if let Some(slope) = self.slope_mib_per_worker {
+            line("")?;
             line(&format!(
-                "\n{slope:.2} MiB a worker, images and batches apart"
+                "{slope:.2} MiB a worker, images and batches apart"
             ))?;
         }
         Ok(())
