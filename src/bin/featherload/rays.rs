@@ -379,6 +379,11 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
         run,
     };
+    match args.json {
+        true => output::json(&report)?,
+        false => report.print()?,
+    }
+    // Last: a drawing that cannot be written loses no report.
     if let Some(file) = args.svg.as_ref().filter(|_| signal.is_none()) {
         let mut batch = rays.next_batch()?;
         if batch.on_device().is_some() {
@@ -386,10 +391,6 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         }
         let drawn = ray_drawing::draw(rays.scene(), &batch)?;
         output::write_whole(file, drawn.as_bytes())?;
-    }
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
     }
     Ok(match signal {
         Some(signal) => Outcome::Interrupted(signal),

@@ -9,9 +9,9 @@
 pub mod fields;
 
 use std::fs::{File, Permissions};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use featherload::device::DeviceMemory;
 use featherload::error::{is_harmless, printable_within};
@@ -19,6 +19,7 @@ use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use crate::interrupt;
 
@@ -27,8 +28,8 @@ const LONGEST_LINE: usize = 16 << 10;
 
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(value)
-        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
+    let text =
+        serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))?;
     write(&harmless_json(&text))
 }
 
@@ -66,7 +67,7 @@ pub fn script(text: &str) -> Result<()> {
 /// Writes to stdout. A reader that has gone (`| head -1`) has read enough: the command goes on
 /// to its end, and to the exit code that it would have had.
 fn write(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout(), "{text}") {
+    match writeln!(io::stdout(), "{text}") {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("write to stdout", e)),
         _ => Ok(()),
     }
@@ -75,16 +76,12 @@ fn write(text: &str) -> Result<()> {
 /// Prints one line on stderr, printable. With nobody there to read it, the exit code says
 /// the rest; `eprintln` would panic.
 pub fn complain(text: &str) {
-    let _ = writeln!(
-        std::io::stderr(),
-        "{}",
-        printable_within(text, LONGEST_LINE)
-    );
+    let _ = writeln!(io::stderr(), "{}", printable_within(text, LONGEST_LINE));
 }
 
 /// The same of one JSON object.
 pub fn complain_json(object: &serde_json::Value) {
-    let _ = writeln!(std::io::stderr(), "{}", harmless_json(&object.to_string()));
+    let _ = writeln!(io::stderr(), "{}", harmless_json(&object.to_string()));
 }
 
 /// A progress bar on a terminal, none when piped.
@@ -94,7 +91,7 @@ pub fn progress(total: u64, shown: bool) -> ProgressBar {
 
 /// The same of something else.
 pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
-    if !shown || !std::io::stderr().is_terminal() {
+    if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
@@ -118,7 +115,7 @@ pub fn bytes(shown: bool) -> ProgressBar {
 
 /// The same, for `total` steps of another kind.
 pub fn steps(total: u64, what: &str, shown: bool) -> ProgressBar {
-    if !shown || !std::io::stderr().is_terminal() {
+    if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
@@ -208,19 +205,49 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
 
 /// Writes a file whole or not at all, also if the machine stops.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = folder_of(file);
-    let write = || {
-        let mut temporary = tempfile::Builder::new()
+    let mut whole = WholeFile::begin(file)?;
+    whole.add(bytes)?;
+    whole.end()
+}
+
+/// A file that is written bit by bit, and is there whole or not at all.
+pub struct WholeFile {
+    file: PathBuf,
+    temporary: BufWriter<NamedTempFile>,
+}
+
+impl WholeFile {
+    pub fn begin(file: &Path) -> Result<Self> {
+        let temporary = tempfile::Builder::new()
             .prefix(OWN_PREFIX)
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
-        temporary.write_all(bytes)?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(file)?;
-        File::open(folder)?.sync_all()
-    };
-    write().map_err(|e| Error::io_at("write", file, e))
+            .tempfile_in(folder_of(file))
+            .map_err(|e| Error::io_at("write", file, e))?;
+        Ok(Self {
+            file: file.to_owned(),
+            temporary: BufWriter::new(temporary),
+        })
+    }
+
+    pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.temporary.write_all(bytes);
+        written.map_err(|e| Error::io_at("write", &self.file, e))
+    }
+
+    pub fn end(self) -> Result<()> {
+        let Self { file, temporary } = self;
+        let end = || {
+            let temporary = temporary
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)?;
+            temporary.as_file().sync_all()?;
+            temporary.persist(&file)?;
+            File::open(folder_of(&file))?.sync_all()
+        };
+        end().map_err(|e| Error::io_at("write", &file, e))
+    }
 }
+
 /// What a run takes of a device.
 pub fn device_memory(device: &DeviceMemory) -> Result<()> {
     line(&format!(
