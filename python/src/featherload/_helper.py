@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -39,6 +40,10 @@ def helper() -> str:
     )
 
 
+_MOST_LINES = 1000
+"""Lines of stderr that are kept: the last ones, as an error stands at the end."""
+
+
 def run_json(
     args: Sequence[str],
     *,
@@ -48,12 +53,15 @@ def run_json(
     """What the executable prints as JSON. Its warnings go to the logger ``featherload``, what
     it says of its progress to ``on_progress``, as it says it, in another thread.
     """
-    said: list[str] = []
+    said: deque[str] = deque(maxlen=_MOST_LINES)
+    count = 0
 
     def listen(stderr: IO[str]) -> None:
         # To the end, whatever happens here: the executable would wait for a reader.
         for line in stderr:
             if on_progress is None or not line.startswith('{"progress":'):
+                nonlocal count
+                count += 1
                 said.append(line)
                 continue
             try:
@@ -87,6 +95,8 @@ def run_json(
             raise
     if process.returncode not in accept:
         raise _failure(process.returncode, said)
+    if count > _MOST_LINES:
+        _log.warning("%d warnings before these were dropped", count - _MOST_LINES)
     for line in said:
         _log.warning("%s", line.strip().removeprefix("featherload: "))
     return json.loads(printed)
@@ -108,6 +118,7 @@ def _failure(code: int, said: Sequence[str]) -> Error:
     if not objects:
         # Of the arguments themselves; their advice stands behind an empty line.
         text = "".join(said).strip().split("\n\n")[0].removeprefix("error: ")
+        text = " ".join(text.split())
         kind = ConfigError if code == 2 else Error
         return kind(text or f"the executable ended with {code}")
     error = json.loads(objects[-1])["error"]

@@ -2,7 +2,8 @@ use std::fs;
 
 use super::super::RecipeFormat;
 use crate::error::Error;
-use crate::recipe::Recipe;
+use crate::recipe::program::SampleProgram;
+use crate::recipe::{RandomInvert, Recipe};
 
 const YAML: RecipeFormat = RecipeFormat::Yaml;
 const TOML: RecipeFormat = RecipeFormat::Toml;
@@ -610,7 +611,7 @@ fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
     );
     // One that no text ever was.
     let built = (0..1001).fold(Recipe::new("built"), |recipe, _| {
-        recipe.then(RandomInvert::new())
+        recipe.then(RandomInvert::default())
     });
     let e = SampleProgram::compile(&built).unwrap_err();
     assert!(e.is_config(), "{e}");
