@@ -488,9 +488,15 @@ fn of_several_failures_the_first_folder_is_named() {
         })
         .collect();
     for _ in 0..20 {
-        let e = scan_folders(dir.path(), &names, &Vec::new(), &mut Beyond::default())
-            .err()
-            .unwrap();
+        let e = scan_folders(
+            dir.path(),
+            &names,
+            &HashSet::new(),
+            &Vec::new(),
+            &mut Beyond::default(),
+        )
+        .err()
+        .unwrap();
         assert!(e.to_string().contains("/3: disappeared"), "{e}");
     }
 }
