@@ -155,6 +155,7 @@ impl Relay {
             {
                 self.begun.truncate(at);
                 self.begun.push(b'?');
+                return;
             }
         }
     }

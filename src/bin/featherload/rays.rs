@@ -179,6 +179,7 @@ enum Spread {
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report {
+    #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     steps: u64,
     rays: u64,

@@ -152,6 +152,7 @@ pub struct ViewsArgs {
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report {
+    #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     steps: u64,
     /// From the arrival of the first view on; none of a run that is too short to measure, as

@@ -18,7 +18,7 @@ use featherload::error::{is_harmless, printable_within};
 use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tempfile::NamedTempFile;
 
 use crate::interrupt;
@@ -46,6 +46,11 @@ fn harmless_json(text: &str) -> String {
         }
     }
     harmless
+}
+
+/// A path in JSON: what is no UTF-8 of it is replaced.
+pub fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
 }
 
 /// Prints one line on stdout, [`printable`](featherload::error::printable).

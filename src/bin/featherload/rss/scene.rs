@@ -21,6 +21,7 @@ use crate::{Outcome, interrupt, output};
 /// The names are the contract of `--json`.
 #[derive(Serialize)]
 struct SceneRss {
+    #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     seconds: f64,
     rows: Vec<SceneRow>,
