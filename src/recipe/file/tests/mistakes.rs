@@ -583,7 +583,7 @@ fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
     let json = |n: usize, op: &str, more: &str| {
         let ops = ops(n, op);
         let text =
-            format!("featherload: 1\nops: [decode, {ops}, resize: {{size: [8, 8]}}]\n{more}");
+            format!("featherload: 1\nops: [decode, {ops}, {{resize: {{size: [8, 8]}}}}]\n{more}");
         Recipe::from_text(&text, YAML, "f")
     };
     assert_eq!(json(998, INVERT, "").unwrap().ops.len(), 1000);
@@ -594,7 +594,7 @@ fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
     }
     for holder in ["random_apply", "random_order", "random_choice"] {
         let inner = format!("random_order: {{transforms: [{}]}}", ops(63, INVERT));
-        let outer = format!("{holder}: {{transforms: [{{{inner}}}, {INVERT}]}}");
+        let outer = format!("{{{holder}: {{transforms: [{{{inner}}}, {INVERT}]}}}}");
         assert!(json(10, &outer, "").is_ok());
         let e = json(16, &outer, "").unwrap_err().to_string();
         assert!(
@@ -603,7 +603,7 @@ fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
         );
     }
     let choices = ops(1000, "{p: 0.001, op: {mixup: {alpha: 1}}}");
-    let mixing = format!("mixing: {{num_classes: 2, ops: [one_of: [{choices}]]}}\n");
+    let mixing = format!("mixing: {{num_classes: 2, ops: [{{one_of: [{choices}]}}]}}\n");
     let e = json(1, INVERT, &mixing).unwrap_err().to_string();
     assert!(
         e.starts_with("f:3: ") && e.contains("has 1004 operations"),
