@@ -3,19 +3,37 @@
 
 use std::path::Path;
 
-use featherload::Error;
+use featherload::{Error, error};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{IntoPyDict, PyDict, PyModule};
+use pyo3::types::{IntoPyDict, PyDict, PyModule, PyString};
 
 /// Found once: nothing can be imported while the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-pub fn find_classes(py: Python<'_>) -> PyResult<()> {
-    let module = py.import("featherload._errors")?.unbind();
+/// Gives the exceptions the function that their texts pass: they are imported while this module
+/// begins, and cannot import it.
+pub fn find_classes(this: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = this.py();
+    let classes = py.import("featherload._errors")?;
+    classes.setattr("printable", this.getattr("printable")?)?;
+    let module = classes.unbind();
     // Somebody was faster: it is the same module.
     let _ = CLASSES.set(py, module);
     Ok(())
+}
+
+/// Text of strangers in one line that a terminal shows and does not obey. A path that
+/// `os.fsdecode` has made has its bytes.
+#[pyfunction]
+pub fn printable(text: &Bound<'_, PyString>) -> PyResult<String> {
+    if let Ok(text) = text.to_cow() {
+        return Ok(error::printable(&*text));
+    }
+    match text.call_method1("encode", ("utf-8", "surrogateescape")) {
+        Ok(bytes) => Ok(error::printable(bytes.extract::<Vec<u8>>()?)),
+        Err(_) => Ok(error::printable(&*text.to_string_lossy())),
+    }
 }
 
 /// The exception of a mistake in one option.

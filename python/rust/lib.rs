@@ -34,6 +34,8 @@ mod _featherload {
     #[pymodule_export]
     use crate::batch::RawBatch;
     #[pymodule_export]
+    use crate::errors::printable;
+    #[pymodule_export]
     use crate::logs::warnings;
     #[pymodule_export]
     use crate::options::{option_names, plan, rays_option_names, views_option_names};
@@ -57,7 +59,7 @@ mod _featherload {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::logs::listen();
-        crate::errors::find_classes(module.py())?;
+        crate::errors::find_classes(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

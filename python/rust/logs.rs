@@ -5,18 +5,21 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use featherload::error::printable;
 use pyo3::prelude::*;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Texts that nobody asks for do not grow without end: the oldest go.
+/// Texts that nobody asks for do not grow without end: the oldest go, and are counted.
 const MOST: usize = 1000;
 
 static ANY: AtomicBool = AtomicBool::new(false);
+/// Texts that went.
+static LOST: AtomicU64 = AtomicU64::new(0);
 static SAID: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
 /// Listens from now on. Another extension of this process has a `tracing` of its own.
@@ -33,7 +36,13 @@ pub fn warnings() -> Vec<String> {
         return Vec::new();
     }
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    said.drain(..).collect()
+    let lost = match LOST.swap(0, Ordering::Relaxed) {
+        0 => None,
+        lost => Some(format!(
+            "{lost} warnings before these were dropped: nobody asked for them"
+        )),
+    };
+    lost.into_iter().chain(said.drain(..)).collect()
 }
 
 struct Listener;
@@ -46,11 +55,13 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
+        let text = printable(text.0);
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() == MOST {
             said.pop_front();
+            LOST.fetch_add(1, Ordering::Relaxed);
         }
-        said.push_back(text.0);
+        said.push_back(text);
         drop(said);
         ANY.store(true, Ordering::Relaxed);
     }

@@ -5,13 +5,15 @@
 //! - [`survey`]: the headers of all samples;
 //! - [`scenes`]: images with a camera and a pose each;
 //! - [`packed`]: compressed pages of Parquet files;
-//! - [`sizes`]: the upright size of every sample, in shared memory.
+//! - [`sizes`]: the upright size of every sample, in shared memory;
+//! - `relinked`: folders that are reached again through links.
 //!
 //! Made in the consumer; coordinator and workers map what is sealed. Never in here:
 //! pixels, recipes, an order of samples, a thread that outlives a call.
 
 pub mod index;
 pub(crate) mod packed;
+mod relinked;
 pub mod scenes;
 pub(crate) mod shard;
 pub(crate) mod sizes;

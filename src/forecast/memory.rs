@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::cut::sample::{KEPT, Scratch, Stored};
-use crate::data::index::Index;
+use crate::data::index::{Index, lossy};
 use crate::data::sizes::Sizes;
 use crate::data::survey;
 use crate::error::{Error, Result, needed, room, size};
@@ -36,6 +36,8 @@ const WORKER: u64 = 3 << 20;
 #[non_exhaustive]
 pub struct LargestSample {
     pub id: u64,
+    /// As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub format: Format,
     pub height: u32,

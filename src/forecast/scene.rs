@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::data::index::lossy_option;
 use crate::error::{self, Error, Result};
 use crate::forecast::memory::{
     CONSUMER, COORDINATOR, DRIVER, LargestSample, MemoryLimit, crew, largest, what_would_fit,
@@ -112,7 +113,8 @@ pub struct SceneWorkerMemory {
 pub struct StoreForecast {
     pub bytes: u64,
     pub in_file: bool,
-    /// Where the file goes.
+    /// Where the file goes. As JSON with a replacement for bytes that are no UTF-8.
+    #[serde(serialize_with = "lossy_option")]
     pub folder: Option<PathBuf>,
     /// What images in memory may take with the rest of the run; none without a limit. Of
     /// what nobody limited a quarter is the trainer's.

@@ -7,6 +7,7 @@
 
 use super::fault::RecipeFault;
 use super::known::Known;
+use super::mixing::Mixing;
 use super::op::Op;
 use super::operation::Operation;
 use super::tensor::Dtype;
@@ -24,8 +25,13 @@ pub(crate) struct Checked {
     pub(crate) size: Option<(u32, u32)>,
 }
 
+/// Operations of a recipe, at most. The planner compares an operation with those in front of it,
+/// so that its time grows with the square of their number.
+const MOST: usize = 1000;
+
 /// Checks every operation.
 pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
+    check_number(recipe)?;
     let mut known = Known::decoded(recipe.decode().color);
     let mut seen = Seen::default();
     let mut before = Vec::new();
@@ -60,6 +66,35 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
         known,
         dtype,
         size: known.size,
+    })
+}
+
+/// Counts the operations: those inside of others, and those on batches, too.
+fn check_number(recipe: &Recipe) -> Result<(), RecipeFault> {
+    let of_samples = recipe.ops.iter().map(|op| 1 + op.operations_inside());
+    let of_batches = recipe.mixing.as_ref().map_or(0, Mixing::operations);
+    let mut numbers: Vec<usize> = of_samples.collect();
+    numbers.push(of_batches);
+    let number: usize = numbers.iter().sum();
+    if number <= MOST {
+        return Ok(());
+    }
+    let mut left = MOST;
+    let over = numbers
+        .iter()
+        .position(|number| match left.checked_sub(*number) {
+            Some(less) => {
+                left = less;
+                false
+            }
+            None => true,
+        });
+    Err(RecipeFault {
+        op: over,
+        message: format!(
+            "the recipe has {number} operations, those inside of others included: use at most \
+             {MOST}"
+        ),
     })
 }
 

@@ -23,6 +23,12 @@ pub(crate) fn levels<O: Named>(transforms: &[O]) -> usize {
     deepest.unwrap_or(0) + 1
 }
 
+/// How many operations these are, those inside of them included.
+pub(crate) fn operations<O: Named>(transforms: &[O]) -> usize {
+    let inside = transforms.iter().map(|op| 1 + op.operations_inside());
+    inside.sum()
+}
+
 /// Whether these may be done or not, in any order: what is known of the pixels stays.
 ///
 /// # Errors

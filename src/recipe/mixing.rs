@@ -114,6 +114,15 @@ impl Mixing {
         self
     }
 
+    /// How many operations these are, those to choose from included.
+    pub(crate) fn operations(&self) -> usize {
+        let of = |op: &MixOp| match op {
+            MixOp::OneOf(choices) => 1 + choices.len(),
+            _ => 1,
+        };
+        self.ops.iter().map(of).sum()
+    }
+
     /// The operation that mixes, if there is one.
     pub(crate) fn mixer(&self) -> Option<&MixOp> {
         self.ops.iter().find(|op| op.mixes())

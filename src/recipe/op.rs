@@ -144,6 +144,12 @@ macro_rules! ops {
                 }
             }
 
+            fn operations_inside(&self) -> usize {
+                match self {
+                    $(Self::$name(op) => op.operations_inside(),)*
+                }
+            }
+
             fn labels(&self) -> Option<u32> {
                 match self {
                     $(Self::$name(op) => op.labels(),)*

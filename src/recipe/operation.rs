@@ -117,6 +117,11 @@ pub(crate) trait Operation: Clone + Sized {
         0
     }
 
+    /// Operations that stand inside of it, those inside of these included.
+    fn operations_inside(&self) -> usize {
+        0
+    }
+
     /// How many labels there are, where what is drawn is the sample's label: from 0 on.
     fn labels(&self) -> Option<u32> {
         None

@@ -7,7 +7,8 @@
 //!
 //! So nobody has to know who writes: `tracing`, a panic hook, Rust's own words about a failed
 //! allocation, the C library's about a damaged heap, a decoder, or one that a file has taken
-//! over: control characters, to which terminals listen, are replaced. What does not do:
+//! over: control characters, to which terminals listen, are replaced, and marks of direction.
+//! What does not do:
 //! - O_NONBLOCK on the given descriptor: it belongs to the open file, which the caller and
 //!   its shell have too;
 //! - a poll in front of a blocking write: others write into the same pipe, and may fill it
@@ -26,10 +27,13 @@ use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{dup2_stderr, pipe2, read, write};
 
 use super::process::above_standard_streams;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_harmless};
 
 /// A pipe takes so many bytes as a whole, or none of them.
 const AT_ONCE: usize = libc::PIPE_BUF;
+
+/// Bytes of UTF-8.
+const LONGEST_CHARACTER: usize = 4;
 
 /// Most that is passed on by one call, so that nobody keeps the coordinator by talking.
 const MOST: usize = 64 << 10;
@@ -121,6 +125,10 @@ impl Relay {
 
     fn take(&mut self, said: &[u8]) {
         for &byte in said {
+            // A piece ends between characters.
+            if self.begun.len() > AT_ONCE - LONGEST_CHARACTER && byte & 0xc0 != 0x80 {
+                self.send_begun();
+            }
             let shown = match byte {
                 b'\n' | b'\t' | b' '..=b'~' => byte,
                 // In UTF-8 those between 0x80 and 0x9f stand behind this one.
@@ -129,13 +137,34 @@ impl Relay {
                 _ => b'?',
             };
             self.begun.push(shown);
+            self.replace_last();
             if byte == b'\n' || self.begun.len() == AT_ONCE {
-                let mut line = std::mem::take(&mut self.begun);
-                self.send(&line);
-                line.clear();
-                self.begun = line;
+                self.send_begun();
             }
         }
+    }
+
+    /// Replaces the last character where it is a mark of direction, or an invisible one.
+    fn replace_last(&mut self) {
+        for length in 2..=LONGEST_CHARACTER.min(self.begun.len()) {
+            let at = self.begun.len() - length;
+            let last = str::from_utf8(&self.begun[at..]).unwrap_or_default();
+            let mut characters = last.chars();
+            if let (Some(c), None) = (characters.next(), characters.next())
+                && !is_harmless(c)
+            {
+                self.begun.truncate(at);
+                self.begun.push(b'?');
+                return;
+            }
+        }
+    }
+
+    fn send_begun(&mut self) {
+        let mut line = std::mem::take(&mut self.begun);
+        self.send(&line);
+        line.clear();
+        self.begun = line;
     }
 
     fn send(&mut self, line: &[u8]) {
@@ -302,7 +331,8 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_listens_to_is_passed_on() {
         let (mut relay, own, mut reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
-        let said = "a\u{1b}]0;title\u{7}\tb\r\u{9b}2J\u{7f} \u{e4}\u{20ac}\u{a0}\n";
+        let said =
+            "a\u{1b}]0;title\u{7}\tb\r\u{9b}2J\u{7f} \u{e4}\u{20ac}\u{a0}\n\u{202e}c\u{feff}\n";
         write(&own, said.as_bytes()).unwrap();
         relay.end();
         drop((relay, own));
@@ -310,7 +340,7 @@ mod tests {
         reader.read_to_end(&mut passed).unwrap();
         let wanted = [
             &b"a?]0;title?\tb?\xc2?2J? "[..],
-            "\u{e4}\u{20ac}\u{a0}\n".as_bytes(),
+            "\u{e4}\u{20ac}\u{a0}\n?c?\n".as_bytes(),
         ];
         assert_eq!(passed, wanted.concat());
     }

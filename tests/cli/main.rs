@@ -16,3 +16,4 @@ mod recipe_mistakes;
 mod report;
 mod survey;
 mod tables;
+mod terminal;

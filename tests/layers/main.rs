@@ -177,6 +177,11 @@ const ABSENT: &[(&str, &[&str], &str)] = &[
         &["println!", "print!", "eprintln!", "eprint!", "dbg!"],
         "nothing prints from the library: use tracing",
     ),
+    (
+        BINARY,
+        &["println!", "print!", "eprintln!", "eprint!", "dbg!"],
+        "print by `output`, which escapes foreign text",
+    ),
     ("src/pool/worker/", THREADS, "a worker is single-threaded"),
     ("src/jobs/", THREADS, "a job runs in workers"),
     (
@@ -191,6 +196,16 @@ const ABSENT: &[(&str, &[&str], &str)] = &[
         &["cudarc"],
         "the coordinator has no CUDA",
     ),
+];
+/// Files of the command line that write to stdout or stderr by themselves.
+const WRITERS: &[&str] = &[
+    // All text and JSON.
+    "src/bin/featherload/output/mod.rs",
+    // Pictures, and questions to the terminal.
+    "src/bin/featherload/preview/terminal.rs",
+    // Numbers for the process that started it.
+    "src/bin/featherload/ceiling.rs",
+    "src/bin/featherload/rss/child.rs",
 ];
 const THREADS: &[&str] = &["rayon", "thread::spawn", "thread::scope", "thread::Builder"];
 /// All of `src/` but the binary.
@@ -255,6 +270,11 @@ fn unsafe_stands_in_the_listed_files_only_and_says_why() {
     let mut files = tree();
     read_into("python/rust", &mut files);
     none(words::unsafe_code(&files, UNSAFE));
+}
+
+#[test]
+fn the_command_line_prints_in_one_place() {
+    none(words::writers(&tree(), WRITERS));
 }
 
 #[test]

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+printable: Callable[[str], str]
+"""One line that a terminal shows and does not obey. The extension sets it: it imports this file
+while it begins."""
+
 
 class Error(Exception):
     """Anything that featherload refuses or fails at.
+
+    Its text is one line. Control characters of paths and names in it are escaped, and a long
+    one loses its middle.
 
     ``path``: the file or folder that it is about. ``option``: the option to change.
     ``line``: the line of a text file. ``id`` and ``kind``: of one sample, its number in
@@ -22,7 +31,7 @@ class Error(Exception):
         id: int | None = None,
         kind: str | None = None,
     ) -> None:
-        super().__init__(text)
+        super().__init__(printable(text))
         self.path = path
         self.option = option
         self.line = line

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -40,6 +41,10 @@ def helper() -> str:
     )
 
 
+_MOST_LINES = 1000
+"""Lines of stderr that are kept: the last ones, as an error stands at the end."""
+
+
 def run_json(
     args: Sequence[str],
     *,
@@ -49,12 +54,15 @@ def run_json(
     """What the executable prints as JSON. Its warnings go to the logger ``featherload``, what
     it says of its progress to ``on_progress``, as it says it, in another thread.
     """
-    said: list[str] = []
+    said: deque[str] = deque(maxlen=_MOST_LINES)
+    count = 0
 
     def listen(stderr: IO[str]) -> None:
         # To the end, whatever happens here: the executable would wait for a reader.
         for line in stderr:
             if on_progress is None or not line.startswith('{"progress":'):
+                nonlocal count
+                count += 1
                 said.append(line)
                 continue
             try:
@@ -88,6 +96,8 @@ def run_json(
             raise
     if process.returncode not in accept:
         raise _failure(process.returncode, said)
+    if count > _MOST_LINES:
+        _log.warning("%d warnings before these were dropped", count - _MOST_LINES)
     for line in said:
         _log.warning("%s", line.strip().removeprefix("featherload: "))
     return json.loads(printed)
@@ -111,6 +121,7 @@ def _failure(code: int, said: Sequence[str]) -> Error:
         text = "".join(said).strip().split("\n\n")[0].removeprefix("error: ")
         # Flags with the form of their value are keywords here.
         text = re.sub("--([a-z][a-z-]*)( <[^>]*>)?", lambda found: found[1].replace("-", "_"), text)
+        text = " ".join(text.split())
         kind = ConfigError if code == 2 else Error
         return kind(text or f"the executable ended with {code}")
     error = json.loads(objects[-1])["error"]

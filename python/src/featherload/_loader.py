@@ -23,7 +23,7 @@ from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
-from ._featherload import RawBatch, Stream
+from ._featherload import RawBatch, Stream, printable
 from ._featherload import warnings as warnings_of_the_library
 from ._preview import Preview
 from ._processes import private_bytes
@@ -519,8 +519,9 @@ class Loader:
             return
         label = self.dataset[0][1]
         if isinstance(label, Sequence) and len(label) > 1:
+            shown = printable(", ".join(places))
             warnings.warn(
-                f"the labels {', '.join(places)} look like places in the picture. They come as "
+                f"the labels {shown} look like places in the picture. They come as "
                 "they are stored: resize, crop and flip move pixels and no labels. Use "
                 "recipe='full' and move both yourself, or filter this warning",
                 UserWarning,

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from . import _values
 from ._batch import Batch, RowStatus
+from ._featherload import printable
 
 Levels = npt.NDArray[np.uint8]
 """Height x width x 3."""
@@ -86,7 +87,8 @@ class Preview(Sequence[Row]):
         for row in self._rows:
             height, width, _ = row.image.shape
             why = "" if row.fault is None else f": {row.fault}"
-            lines.append(f"{row.caption()}  {width} x {height}  {row.path or ''}{why}".rstrip())
+            line = f"{row.caption()}  {width} x {height}  {row.path or ''}{why}"
+            lines.append(printable(line.rstrip()))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -96,11 +98,12 @@ class Preview(Sequence[Row]):
         for row in self._rows:
             step = max(1, -(-max(row.image.shape[:2]) // _SHOWN))
             data = base64.b64encode(_png(row.image[::step, ::step])).decode()
-            title = html.escape(str(row.path or "") if row.fault is None else row.fault, quote=True)
+            title = printable(str(row.path or "") if row.fault is None else row.fault)
+            title = html.escape(title, quote=True)
             figures.append(
                 '<figure style="display:inline-block;margin:4px;vertical-align:top">'
                 f'<img title="{title}" src="data:image/png;base64,{data}">'
-                f"<figcaption>{html.escape(row.caption())}</figcaption></figure>"
+                f"<figcaption>{html.escape(printable(row.caption()))}</figcaption></figure>"
             )
         return "<div>" + "".join(figures) + "</div>"
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ._featherload import printable
+
 _MIB = 1 << 20
 
 
@@ -39,6 +41,7 @@ class Report(Mapping[str, Any]):
     def __str__(self) -> str:
         heads, rows = self.table()
         lines = [heads, *rows] if any(heads) else rows
+        lines = [[printable(cell) for cell in line] for line in lines]
         widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
         cells = (zip(line, widths, strict=True) for line in lines)
         return "\n".join("  ".join(c.ljust(w) for c, w in line).rstrip() for line in cells)
@@ -49,7 +52,7 @@ class Report(Mapping[str, Any]):
         heads, rows = self.table()
 
         def line(cells: list[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+            return "<tr>" + "".join(f"<{tag}>{html.escape(printable(c))}</{tag}>" for c in cells) + "</tr>"
 
         head = line(heads, "th") if any(heads) else ""
         return "<table>" + head + "".join(line(row, "td") for row in rows) + "</table>"

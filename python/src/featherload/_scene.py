@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import _options
 from ._errors import ConfigError
-from ._featherload import RawScene
+from ._featherload import RawScene, printable
 from ._reports import SceneReport
 
 _Path = str | os.PathLike[str]
@@ -294,7 +294,8 @@ class Scene:
         return str(self.report)
 
     def __repr__(self) -> str:
-        return f"<featherload.Scene: {self.root}, {self.report['frames']} frames>"
+        root = printable(str(self.root))
+        return f"<featherload.Scene: {root}, {self.report['frames']} frames>"
 
 
 def _four(timing: list[float]) -> tuple[float, float, float, float]:

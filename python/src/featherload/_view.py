@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ._batch import Framework
-from ._featherload import RawView
+from ._featherload import RawView, printable
 from ._scene import Camera, Frame
 from ._scene_arrays import SceneArrays
 
@@ -68,7 +68,8 @@ class View(SceneArrays):
 
     def __repr__(self) -> str:
         height, width = self.camera.height, self.camera.width
-        return f"<featherload.View of step {self.step}: {self.frame.name}, {height} x {width}>"
+        name = printable(self.frame.name)
+        return f"<featherload.View of step {self.step}: {name}, {height} x {width}>"
 
 
 NAMES = ("image", "mask", "depth")

@@ -3,7 +3,7 @@
 
 use featherload::Error;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Whether the caller is such a program.
 pub fn is_asked_for() -> bool {
@@ -25,7 +25,7 @@ struct Failure {
     fault: Option<&'static str>,
 }
 
-pub fn of(error: &Error) -> String {
+pub fn of(error: &Error) -> Value {
     let kind = match error {
         Error::Config { .. } => "config",
         Error::Dataset { .. } => "dataset",
@@ -43,5 +43,5 @@ pub fn of(error: &Error) -> String {
         id: error.id(),
         fault: error.fault().map(|fault| fault.kind.name()),
     };
-    json!({ "error": failure }).to_string()
+    json!({ "error": failure })
 }

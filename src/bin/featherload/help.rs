@@ -274,7 +274,7 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), NAME, &mut script);
-    output::line(String::from_utf8_lossy(&script).trim_end())?;
+    output::script(String::from_utf8_lossy(&script).trim_end())?;
     Ok(Outcome::Done)
 }
 

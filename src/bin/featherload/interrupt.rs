@@ -45,7 +45,7 @@ static NOTICED: AtomicBool = AtomicBool::new(false);
 pub fn end_the_process() -> Result<()> {
     AT_ONCE.store(true, Ordering::SeqCst);
     // A signal between the handler's installation and the entry of what it does is lost.
-    let held = Held::hold();
+    let held = Held::hold(&[Signal::SIGINT, Signal::SIGTERM]);
     for signal in SIGNALS {
         // The actions of a signal run in the order of their registration: the
         // end must be decided before the flag behind it is set, so that the
@@ -59,13 +59,13 @@ pub fn end_the_process() -> Result<()> {
     Ok(())
 }
 
-/// The signals wait while this lives.
-struct Held(Option<SigSet>);
+/// Signals wait while this lives, in a process of one thread.
+pub struct Held(Option<SigSet>);
 
 impl Held {
-    fn hold() -> Self {
-        let both: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-        Self(both.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
+    pub fn hold(signals: &[Signal]) -> Self {
+        let signals: SigSet = signals.iter().copied().collect();
+        Self(signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
     }
 }
 

@@ -51,11 +51,13 @@ mod source_args;
 mod views;
 mod warnings;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{FromArgMatches, Parser, Subcommand};
+use featherload::error::printable;
 
 /// Batches of images for vision and NeRF training, at the speed of the decoder
 /// and with the memory of one process.
@@ -104,16 +106,19 @@ fn main() -> ExitCode {
     // Where a file may grow no further (`ulimit -f`), a write is an error that names the file.
     let handled = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, handled);
-    let mut args = std::env::args().skip(1);
-    match args.next().as_deref() {
-        Some(ceiling::CHILD_COMMAND) => return ceiling::child(args),
+    let first = std::env::args_os().nth(1);
+    match first.as_deref().and_then(OsStr::to_str) {
+        Some(ceiling::CHILD_COMMAND) => return ceiling::child(std::env::args().skip(2)),
         Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
-    let matches = help::command().get_matches();
+    let matches = match help::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(e) => return misuse(&e),
+    };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(e) => e.exit(),
+        Err(e) => return misuse(&e),
     };
     // Of every command: the first process of a container is not ended by a signal that it does not
     // handle.
@@ -139,13 +144,24 @@ fn main() -> ExitCode {
         Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
         Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
-            output::complain(&match failure::is_asked_for() {
-                true => failure::of(&e),
-                false => format!("featherload: {}", flags::of_error(&e)),
-            });
+            match failure::is_asked_for() {
+                true => output::complain_json(&failure::of(&e)),
+                false => output::complain(&format!("featherload: {}", flags::of_error(&e))),
+            }
             ExitCode::from(if e.is_usage() { EXIT_USAGE } else { EXIT_RUN })
         }
     }
+}
+
+/// Prints help, or what is wrong with the arguments: as clap does, in its colours, unless an
+/// argument has what a terminal would obey.
+fn misuse(e: &clap::Error) -> ExitCode {
+    let text = e.render().to_string();
+    if !e.use_stderr() || text.lines().all(|line| printable(line) == line) {
+        e.exit();
+    }
+    text.lines().for_each(output::complain);
+    ExitCode::from(EXIT_USAGE)
 }
 
 /// How a sub-command ended, when not by an error.

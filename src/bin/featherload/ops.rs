@@ -43,11 +43,11 @@ fn list(all: &[OperationInfo], json: bool) -> Result<()> {
     for op in all {
         output::line(&format!("{:widest$}  {}", op.name, plain(&op.summary)))?;
     }
-    output::line("\nfeatherload ops NAME explains one.")
+    output::lines("\nfeatherload ops NAME explains one.")
 }
 
 fn explain(op: &OperationInfo) -> Result<()> {
-    output::line(&format!("{}: {}\n", op.name, plain(&op.about)))?;
+    output::lines(&format!("{}: {}\n", op.name, plain(&op.about)))?;
     for parameter in &op.parameters {
         let ParameterInfo {
             name,
@@ -66,7 +66,7 @@ fn explain(op: &OperationInfo) -> Result<()> {
     if op.parameters.is_empty() {
         output::line("  no parameters")?;
     }
-    output::line(&format!("\nExample:\n  - {}", op.example))
+    output::lines(&format!("\nExample:\n  - {}", op.example))
 }
 
 /// Without the marks of documentation.

@@ -262,7 +262,7 @@ fn print_outline(o: &Outline) -> Result<()> {
 }
 
 fn print_order(title: &str, order: &Order) -> Result<()> {
-    output::line(&format!(
+    output::lines(&format!(
         "\n{title}: {:.2} MiB a sample\n{:>12} {:>5} {:>12} {:>12}  stage",
         mib(order.scratch_bytes),
         "width,height",

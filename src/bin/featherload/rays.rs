@@ -179,6 +179,7 @@ enum Spread {
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report {
+    #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     steps: u64,
     rays: u64,
@@ -378,6 +379,11 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
         run,
     };
+    match args.json {
+        true => output::json(&report)?,
+        false => report.print()?,
+    }
+    // Last: a drawing that cannot be written loses no report.
     if let Some(file) = args.svg.as_ref().filter(|_| signal.is_none()) {
         let mut batch = rays.next_batch()?;
         if batch.on_device().is_some() {
@@ -385,10 +391,6 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         }
         let drawn = ray_drawing::draw(rays.scene(), &batch)?;
         output::write_whole(file, drawn.as_bytes())?;
-    }
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
     }
     Ok(match signal {
         Some(signal) => Outcome::Interrupted(signal),
@@ -416,12 +418,13 @@ impl Report {
             ),
         };
         output::line(&format!(
-            "{} | {} steps of {} rays | {} workers\n",
+            "{} | {} steps of {} rays | {} workers",
             self.scene.display(),
             output::grouped(self.steps),
             output::grouped(self.rays / self.steps.max(1)),
             run.workers.len(),
         ))?;
+        output::line("")?;
         output::interrupted()?;
         output::line(&format!(
             "  {rate}   first batch after {:.0} ms{}",

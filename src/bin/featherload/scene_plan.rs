@@ -36,7 +36,7 @@ pub fn print(
 fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Result<()> {
     let m = &f.memory;
     line(&format!(
-        "{} | {} | {} | {}\n",
+        "{} | {} | {} | {}",
         scene.display(),
         counted(f.images, "image", "images"),
         [(f.masks, "mask", "masks"), (f.depths, "depth", "depths")]
@@ -44,6 +44,7 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
             .join(", "),
         counted(u64::from(m.workers), "worker", "workers"),
     ))?;
+    line("")?;
     if !f.store.in_file {
         row(
             m.store_bytes,
@@ -158,7 +159,8 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
 }
 
 fn print_device(d: &SceneDeviceMemory) -> Result<()> {
-    line("\nOn the device, its context apart:")?;
+    line("")?;
+    line("On the device, its context apart:")?;
     row(d.image_bytes, "decoded images")?;
     row(
         d.batch_bytes,

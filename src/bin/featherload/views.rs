@@ -152,6 +152,7 @@ pub struct ViewsArgs {
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report {
+    #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     steps: u64,
     /// From the arrival of the first view on; none of a run that is too short to measure, as
@@ -351,12 +352,13 @@ impl Report {
     fn print(&self) -> Result<()> {
         let run = &self.run;
         output::line(&format!(
-            "{} | {} views of {} images | {} workers\n",
+            "{} | {} views of {} images | {} workers",
             self.scene.display(),
             output::grouped(self.steps),
             output::grouped(run.images),
             run.workers.len(),
         ))?;
+        output::line("")?;
         output::interrupted()?;
         let rate = match self.warm_views_per_s.or(self.views_per_s) {
             Some(rate) => format!("{rate:>8.1} views/s"),

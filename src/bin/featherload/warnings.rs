@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use featherload::error::printable;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -28,6 +29,7 @@ where
     ) -> fmt::Result {
         let mut text = String::new();
         context.format_fields(Writer::new(&mut text), event)?;
-        writeln!(line, "featherload: warning: {}", flags::in_place(&text))
+        let text = printable(flags::in_place(&text));
+        writeln!(line, "featherload: warning: {text}")
     }
 }

@@ -8,7 +8,8 @@
 //! on the number of threads.
 //!
 //! - Every folder, and every link to one, is entered, whatever its name ends in,
-//!   unless it leads back to a folder above it.
+//!   unless it leads back to a folder above it. How many are reached again through links is
+//!   bounded (`relinked`).
 //! - Any other name with a known image extension is a sample: a file, a link
 //!   (dangling too), a FIFO. Those that cannot be loaded become failed samples,
 //!   which a report names; to leave them out here would be silent.
@@ -19,6 +20,7 @@
 //! - Everything else is counted by reason.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -34,6 +36,7 @@ use crate::data::index::names::{
 };
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::sealed::{Content, Labels};
+use crate::data::relinked::Relinked;
 use crate::error::{Error, Result};
 use crate::sys::threads;
 
@@ -83,7 +86,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     let mut warning = None;
     match options.labels {
         FolderLabels::None => {
-            let chunks = scan_folders(&root, &top.folders, &above, &mut beyond)?;
+            let chunks = scan_folders(&root, &top.folders, &top.links, &above, &mut beyond)?;
             merge(&mut content, &top.images, &top.folders, chunks, &mut report);
         }
         FolderLabels::FromFolders if top.folders.is_empty() => {
@@ -119,7 +122,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 None => Classes::new(top.folders.iter().cloned().map(OsString::from_vec))?,
             };
             let numbers = class_numbers(&root, &classes, &top.folders)?;
-            let chunks = scan_folders(&root, &top.folders, &above, &mut beyond)?;
+            let chunks = scan_folders(&root, &top.folders, &top.links, &above, &mut beyond)?;
             for (folder, chunk) in top.folders.iter().zip(&chunks) {
                 if chunk.images.len() == 0 {
                     let name = OsStr::from_bytes(folder).to_owned();
@@ -281,6 +284,8 @@ struct Listing {
     images: Images,
     /// Folders to enter, by name, sorted by bytes.
     folders: Vec<Vec<u8>>,
+    /// Those of them that are links.
+    links: HashSet<Vec<u8>>,
     report: ScanReport,
     beyond: Beyond,
 }
@@ -290,23 +295,31 @@ fn list_folder(path: &Path, relative: &[u8], above: &mut Above) -> Result<Listin
     let mut chunk = Chunk::default();
     let folders = read_folder(path, relative, above, &mut chunk)?;
     chunk.images.sort();
+    let links = folders.iter().filter(|folder| folder.is_link);
     Ok(Listing {
         images: chunk.images,
-        folders,
+        links: links.map(|folder| folder.name.clone()).collect(),
+        folders: folders.into_iter().map(|folder| folder.name).collect(),
         report: chunk.report,
         beyond: chunk.beyond,
     })
 }
 
-/// Reads one folder: images, counts and links go to the chunk, the names of
-/// folders to enter come back, sorted. The folder's identity is added to
+/// A folder to enter.
+struct Folder {
+    name: Vec<u8>,
+    is_link: bool,
+}
+
+/// Reads one folder: images, counts and links go to the chunk, the
+/// folders to enter come back, sorted by name. The folder's identity is added to
 /// `above`. `relative` is empty or ends in a slash.
 fn read_folder(
     path: &Path,
     relative: &[u8],
     above: &mut Above,
     chunk: &mut Chunk,
-) -> Result<Vec<Vec<u8>>> {
+) -> Result<Vec<Folder>> {
     let failed = |e| unreadable(path, e);
     let own = fs::metadata(path).map_err(failed)?;
     above.push((own.dev(), own.ino()));
@@ -334,7 +347,8 @@ fn read_folder(
                 if kind.is_symlink() {
                     chunk.beyond.folder(&path);
                 }
-                folders.push(name);
+                let is_link = kind.is_symlink();
+                folders.push(Folder { name, is_link });
             }
             What::LeftOut(reason) => {
                 let mut skipped = relative.to_vec();
@@ -344,7 +358,7 @@ fn read_folder(
             }
         }
     }
-    folders.sort_unstable();
+    folders.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(folders)
 }
 
@@ -404,25 +418,33 @@ struct Chunk {
     beyond: Beyond,
 }
 
-fn scan_folder(root: &Path, name: &[u8], above: &Above) -> Result<Chunk> {
+/// What the folders of one scan share.
+struct Scan<'a> {
+    root: &'a Path,
+    relinked: Relinked,
+}
+
+fn scan_folder(scan: &Scan<'_>, name: &[u8], is_link: bool, above: &Above) -> Result<Chunk> {
     let mut chunk = Chunk::default();
     let mut relative = name.to_vec();
     relative.push(b'/');
     let mut above = above.clone();
-    descend(root, &mut relative, &mut above, 1, &mut chunk)?;
+    let place = (1, is_link);
+    descend(scan, &mut relative, &mut above, place, &mut chunk)?;
     chunk.images.sort();
     Ok(chunk)
 }
 
+/// `depth`: folders below the root; `linked`: whether one of them is a link.
 fn descend(
-    root: &Path,
+    scan: &Scan<'_>,
     relative: &mut Vec<u8>,
     above: &mut Above,
-    depth: usize,
+    (depth, linked): (usize, bool),
     chunk: &mut Chunk,
 ) -> Result<()> {
     let name = relative.strip_suffix(b"/").unwrap_or(relative);
-    let path = root.join(OsStr::from_bytes(name));
+    let path = scan.root.join(OsStr::from_bytes(name));
     if depth > MAX_DEPTH {
         return Err(Error::dataset(
             path,
@@ -430,11 +452,15 @@ fn descend(
         ));
     }
     let folders = read_folder(&path, relative, above, chunk)?;
-    for name in folders {
+    if let Some(identity) = above.last().filter(|_| linked) {
+        scan.relinked.enter(scan.root, relative, *identity)?;
+    }
+    for folder in folders {
         let length = relative.len();
-        relative.extend_from_slice(&name);
+        relative.extend_from_slice(&folder.name);
         relative.push(b'/');
-        descend(root, relative, above, depth + 1, chunk)?;
+        let place = (depth + 1, linked || folder.is_link);
+        descend(scan, relative, above, place, chunk)?;
         relative.truncate(length);
     }
     above.pop();
@@ -446,15 +472,20 @@ fn descend(
 fn scan_folders(
     root: &Path,
     folders: &[Vec<u8>],
+    links: &HashSet<Vec<u8>>,
     above: &Above,
     beyond: &mut Beyond,
 ) -> Result<Vec<Chunk>> {
+    let scan = Scan {
+        root,
+        relinked: Relinked::default(),
+    };
     let threads = match folders.len() < MIN_PARALLEL {
         true => 1,
         false => MAX_THREADS,
     };
     let mut chunks = threads::each("featherload-scan", threads, folders, |name| {
-        scan_folder(root, name, above)
+        scan_folder(&scan, name, links.contains(name), above)
     })?;
     for chunk in &mut chunks {
         beyond.merge(std::mem::take(&mut chunk.beyond));

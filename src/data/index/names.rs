@@ -2,6 +2,7 @@
 //!
 //! Used in the consumer. Works on names alone.
 
+use crate::error::pieces;
 use crate::sys::replace;
 
 pub use crate::picture::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
@@ -50,25 +51,18 @@ pub(crate) fn is_system_folder(name: &[u8]) -> bool {
         || name.strip_prefix(b"PaxHeader").is_some_and(is_pax)
 }
 
-/// Bytes of a path or a text, for a message: what is no text, and what a terminal
-/// would obey, is escaped; 60 characters at most, and then `...`.
+/// Bytes of a path or a text, for a message: [printable](crate::error::printable); 60 characters
+/// at most, and then `...`.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 60;
     let mut text = String::new();
     let mut left = MOST;
-    for chunk in bytes.utf8_chunks() {
-        let of_text = chunk.valid().chars().map(|c| match c.is_control() {
-            true => c.escape_default().to_string(),
-            false => c.to_string(),
-        });
-        let others = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
-        for shown in of_text.chain(others) {
-            let Some(less) = left.checked_sub(shown.chars().count()) else {
-                return text + "...";
-            };
-            text.push_str(&shown);
-            left = less;
-        }
+    for (_, shown) in pieces(bytes) {
+        let Some(less) = left.checked_sub(shown.chars().count()) else {
+            return text + "...";
+        };
+        text.push_str(&shown);
+        left = less;
     }
     text
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::data::index::json::{Lossy, lossy};
 use crate::data::index::names::shown;
+use crate::error::printable;
 
 /// The counts of one scan.
 ///
@@ -99,7 +100,8 @@ pub struct DamagedShard {
 
 impl fmt::Display for DamagedShard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.what)?;
+        let path = printable(self.path.as_os_str().as_encoded_bytes());
+        write!(f, "{path}: {}", printable(&self.what))?;
         if self.places > 1 {
             write!(
                 f,

@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
+use crate::data::relinked;
 use crate::error::{Error, Result};
 
 /// More shards than this are a mistake in a range.
@@ -178,6 +179,7 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         |e: glob::PatternError| Error::dataset(pattern, format!("is not a pattern: {}", e.msg));
     let before = paths.len();
     let spelled_out = hidden(pattern);
+    refuse_endless_links(text).map_err(bad)??;
     for found in glob::glob(text).map_err(bad)? {
         let found = found.map_err(|e| {
             let at = e.path().to_owned();
@@ -202,6 +204,26 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     }
     paths[before..].sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
     Ok(())
+}
+
+/// The folders that `**` stands for must come to an end.
+fn refuse_endless_links(text: &str) -> Result<Result<()>, glob::PatternError> {
+    let Some(at) = text.split('/').position(|part| part == "**") else {
+        return Ok(Ok(()));
+    };
+    let front: Vec<&str> = text.split('/').take(at).collect();
+    let front = match front.as_slice() {
+        [] => ".".to_owned(),
+        [""] => "/".to_owned(),
+        _ => front.join("/"),
+    };
+    if !has_glob(front.as_bytes()) {
+        return Ok(relinked::refuse_endless(Path::new(&front)));
+    }
+    // What cannot be listed is reported by the pattern itself.
+    let mut folders = glob::glob(&front)?.flatten().filter(|path| path.is_dir());
+    let refused = folders.try_for_each(|folder| relinked::refuse_endless(&folder));
+    Ok(refused)
 }
 
 /// How many names of the path begin with a dot.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::error::{Error, FaultKind, Result, SampleFault, printable};
 use crate::pool::ring::layout::{Layout, MAGIC, Shape, record_word, worker_word};
 use crate::pool::ring::words::{SharedWords, WordIndex, Words};
 use crate::pool::ring::worker_side::Claim;
@@ -215,13 +215,8 @@ impl Ring {
             text.extend_from_slice(&word.to_le_bytes());
         }
         text.truncate(len);
-        // A worker's text may end on a terminal: nothing in it moves a cursor.
-        let text = String::from_utf8_lossy(&text);
-        let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        SampleFault::new(
-            FaultKind::from_code(head as u8),
-            text.chars().map(shown).collect::<String>(),
-        )
+        // A worker's text may end on a terminal.
+        SampleFault::new(FaultKind::from_code(head as u8), printable(&text))
     }
 
     /// Rows committed since the start, by all workers.
@@ -291,7 +286,7 @@ mod tests {
             &SampleFault::new(FaultKind::Corrupt, "a\u{1b}[2Jb\r\nc"),
         );
         let reason = r.read_fault(0, 0).reason;
-        assert_eq!(reason, "a\u{fffd}[2Jb\u{fffd}\u{fffd}c");
+        assert_eq!(reason, "a\\u{1b}[2Jb\\r\\nc");
     }
 
     #[test]

@@ -10,7 +10,11 @@ use serde::de::{Expected, Unexpected};
 
 use super::elsewhere;
 use super::position::Position;
+use crate::error::printable_within;
 use crate::recipe::meant::fix_of_text;
+
+/// Bytes of a message: a text may have names of any length.
+const LONGEST: usize = 600;
 
 #[derive(Debug)]
 pub(crate) struct Mistake {
@@ -140,7 +144,7 @@ impl fmt::Display for Mistake {
                 None => text.clone(),
             },
         };
-        f.write_str(&one_line(&text))
+        f.write_str(&printable_within(&text, LONGEST))
     }
 }
 
@@ -275,22 +279,4 @@ pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, k)| k)
-}
-
-/// Without line breaks and other control characters, and of bearable length.
-fn one_line(text: &str) -> String {
-    const LONGEST: usize = 600;
-    let mut line = String::new();
-    for (i, c) in text.chars().enumerate() {
-        if i == LONGEST {
-            line.push_str(" ...");
-            break;
-        }
-        if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-    }
-    line
 }

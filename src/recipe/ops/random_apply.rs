@@ -78,4 +78,8 @@ impl<O: Named> Operation for RandomApply<O> {
     fn levels(&self) -> usize {
         inner::levels(&self.transforms)
     }
+
+    fn operations_inside(&self) -> usize {
+        inner::operations(&self.transforms)
+    }
 }

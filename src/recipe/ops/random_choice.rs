@@ -77,6 +77,10 @@ impl<O: Named> Operation for RandomChoice<O> {
     fn levels(&self) -> usize {
         inner::levels(&self.transforms)
     }
+
+    fn operations_inside(&self) -> usize {
+        inner::operations(&self.transforms)
+    }
 }
 
 impl<O> RandomChoice<O> {

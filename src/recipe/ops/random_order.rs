@@ -75,4 +75,8 @@ impl<O: Named> Operation for RandomOrder<O> {
     fn levels(&self) -> usize {
         inner::levels(&self.transforms)
     }
+
+    fn operations_inside(&self) -> usize {
+        inner::operations(&self.transforms)
+    }
 }

@@ -50,7 +50,7 @@ pub fn run(args: &BenchArgs, setup: &mut Setup<'_>) -> Result<Outcome> {
         if !args.json {
             if tried.is_empty() {
                 report.subject.print("")?;
-                output::line(HEAD)?;
+                output::lines(HEAD)?;
             }
             output::line(&row(share, &report))?;
         }

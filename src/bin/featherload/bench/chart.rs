@@ -20,6 +20,12 @@ const MOST_BARS: usize = 96;
 const STALL_S: f64 = 0.25;
 const STALL_MEDIANS: f64 = 3.0;
 
+/// Arrivals that are kept: a run may have any number. Then every two become one.
+const MOST_MARKS: usize = 1 << 16;
+
+/// Deaths, and words of the coordinator.
+const MOST_EVENTS: usize = 1000;
+
 /// Seconds between two questions to the coordinator.
 const ASK_S: f64 = 0.05;
 
@@ -34,6 +40,8 @@ pub struct Timeline {
     dead: u64,
     /// What reports on the way have said, which the last one does not repeat.
     events: Vec<String>,
+    /// Events that were not kept.
+    lost: u64,
 }
 
 impl Timeline {
@@ -45,6 +53,7 @@ impl Timeline {
             asked: 0.0,
             dead: 0,
             events: Vec::new(),
+            lost: 0,
         }
     }
 
@@ -52,11 +61,16 @@ impl Timeline {
     pub fn add(&mut self, epoch: &Epoch<'_>, batch: &Batch, arrived: Instant) -> Result<()> {
         let at = (arrived - self.began).as_secs_f64();
         self.batches.push((at, batch.good_rows().count() as u64));
+        if self.batches.len() >= MOST_MARKS {
+            self.batches = halved(&self.batches);
+        }
         if at - self.asked >= ASK_S {
             self.asked = at;
             let mut report = epoch.report()?;
             self.count(at, report.worker_deaths);
             self.events.append(&mut report.events);
+            self.lost += self.events.len().saturating_sub(MOST_EVENTS) as u64;
+            self.events.truncate(MOST_EVENTS);
         }
         Ok(())
     }
@@ -72,11 +86,15 @@ impl Timeline {
         self.count(now, report.worker_deaths);
         self.events.append(&mut report.events);
         report.events = std::mem::take(&mut self.events);
+        report.events_lost += self.lost;
     }
 
     fn count(&mut self, at: f64, dead: u64) {
         if dead > self.dead {
             self.deaths.push((at, dead - self.dead));
+            if self.deaths.len() >= MOST_EVENTS {
+                self.deaths = halved(&self.deaths);
+            }
             self.dead = dead;
         }
     }
@@ -222,6 +240,15 @@ impl Timeline {
     }
 }
 
+/// Two instants as one: the later one, with what both have.
+fn halved(marks: &[(f64, u64)]) -> Vec<(f64, u64)> {
+    let pairs = marks.chunks(2).filter_map(|pair| {
+        let (at, _) = pair.last()?;
+        Some((*at, pair.iter().map(|(_, count)| count).sum()))
+    });
+    pairs.collect()
+}
+
 /// Where the time of all workers went.
 fn stages(sheet: &mut Sheet, report: &BenchReport) {
     let times = &report.loader.times;
@@ -291,6 +318,24 @@ mod tests {
         assert_eq!(timeline(&arrivals).stalls(), [(1.0, 1.9)]);
         // Slow all the time is no stall.
         assert!(timeline(&[1.0, 2.0, 3.0]).stalls().is_empty());
+    }
+
+    #[test]
+    fn a_run_of_any_length_keeps_a_bounded_timeline() {
+        let marks: Vec<(f64, u64)> = (0..MOST_MARKS as u32 + 1)
+            .map(|i| (f64::from(i), 2))
+            .collect();
+        let fewer = halved(&marks);
+        assert_eq!(fewer.len(), MOST_MARKS / 2 + 1);
+        assert_eq!(fewer.last(), marks.last());
+        let images = |marks: &[(f64, u64)]| marks.iter().map(|(_, n)| n).sum::<u64>();
+        assert_eq!(images(&fewer), images(&marks));
+        let mut timeline = timeline(&[]);
+        for dead in 1..=5000 {
+            timeline.count(dead as f64, dead);
+        }
+        assert!(timeline.deaths.len() < MOST_EVENTS);
+        assert_eq!(images(&timeline.deaths), 5000);
     }
 
     #[test]

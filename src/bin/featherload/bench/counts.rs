@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use featherload::{Batch, RowStatus};
 
-use super::failures::Failure;
+use super::failures::{Failure, Failures};
 use super::pace::Pace;
 
 /// Counts of a run.
@@ -15,19 +15,19 @@ pub struct Counts {
     pub samples: u64,
     /// Rows that fill a rank up.
     pub repeated: u64,
-    pub failures: Vec<Failure>,
+    pub failures: Failures,
     /// Of whole batches, those included that the limit cuts: their time was taken.
     pub pace: Pace,
 }
 
 impl Counts {
-    pub fn new(limit: Option<u64>) -> Self {
+    pub fn new(limit: Option<u64>, failures: Failures) -> Self {
         Self {
             limit: limit.unwrap_or(u64::MAX),
             batches: 0,
             samples: 0,
             repeated: 0,
-            failures: Vec::new(),
+            failures,
             pace: Pace::default(),
         }
     }
@@ -43,7 +43,7 @@ impl Counts {
         let repeated = batch.repeated().iter().take(rows).filter(|r| **r);
         self.repeated += repeated.count() as u64;
         let faults = batch.faults().iter().filter(|fault| fault.row < rows);
-        self.failures.extend(faults.map(Failure::of));
+        faults.for_each(|fault| self.failures.add(Failure::of(fault)));
         let good = status.iter().filter(|s| !s.is_masked()).count() as u64;
         self.pace.add(batch.epoch(), good, arrived);
         rows

@@ -1,4 +1,4 @@
-//! Samples that gave no pixels: grouped for people, all of them in a file.
+//! Samples that gave no pixels: counted, grouped for people, all of them in a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use featherload::{Error, Result, RowFault};
 use serde::Serialize;
 
-use crate::output;
+use crate::output::WholeFile;
 
 /// Samples that are named to people.
 const EXAMPLES: usize = 5;
@@ -34,71 +34,153 @@ impl Failure {
     }
 }
 
+/// Failures that are kept for the report. A run may have any number.
+const KEPT: usize = 1000;
+
+/// The failures of a run: counts of all of them, the first ones, and a file that has all.
+#[derive(Default)]
+pub struct Failures {
+    /// The first ones, and of each kind at least [`EXAMPLES`].
+    kept: Vec<Failure>,
+    kinds: BTreeMap<&'static str, u64>,
+    rows: u64,
+    substituted: u64,
+    /// A bit a sample, 64 in a word.
+    samples: BTreeMap<u64, u64>,
+    file: Option<WholeFile>,
+    /// Why the file cannot be written.
+    unwritten: Option<Error>,
+}
+
+/// What the report has of them.
+pub struct FailureCounts {
+    /// Rows whose own sample gave no pixels, and samples that these are of.
+    pub rows: u64,
+    pub samples: u64,
+    /// Rows that another sample fills.
+    pub substituted: u64,
+    pub kept: Vec<Failure>,
+    pub kinds: BTreeMap<&'static str, u64>,
+}
+
+impl Failures {
+    /// `file` gets all of them, a JSON object a line, in the order in which they come.
+    pub fn new(file: Option<&Path>) -> Result<Self> {
+        Ok(Self {
+            file: file.map(WholeFile::begin).transpose()?,
+            ..Self::default()
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    pub fn add(&mut self, failure: Failure) {
+        if let Some(file) = &mut self.file
+            && let Err(e) = write(file, &failure)
+        {
+            (self.file, self.unwritten) = (None, Some(e));
+        }
+        self.rows += 1;
+        self.substituted += u64::from(failure.substitute.is_some());
+        *self.samples.entry(failure.id / 64).or_default() |= 1 << (failure.id % 64);
+        let of_kind = self.kinds.entry(failure.kind).or_default();
+        *of_kind += 1;
+        if self.kept.len() < KEPT || *of_kind <= EXAMPLES as u64 {
+            self.kept.push(failure);
+        }
+    }
+
+    /// Ends the file. The counts are good also where it could not be written.
+    pub fn finish(self) -> (FailureCounts, Result<()>) {
+        let written = match (self.unwritten, self.file) {
+            (Some(e), _) => Err(e),
+            (None, Some(file)) => file.end(),
+            (None, None) => Ok(()),
+        };
+        let samples = self
+            .samples
+            .values()
+            .map(|word| u64::from(word.count_ones()));
+        let counts = FailureCounts {
+            rows: self.rows,
+            samples: samples.sum(),
+            substituted: self.substituted,
+            kept: self.kept,
+            kinds: self.kinds,
+        };
+        (counts, written)
+    }
+}
+
+fn write(file: &mut WholeFile, failure: &Failure) -> Result<()> {
+    let mut line = serde_json::to_vec(failure)
+        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
+    line.push(b'\n');
+    file.add(&line)
+}
+
 /// Failures of one kind, and some of them to be named.
 pub struct Group<'a> {
     pub kind: &'static str,
-    pub count: usize,
+    pub count: u64,
     pub examples: Vec<&'a Failure>,
 }
 
 /// By kind, the most frequent first. Five samples are named in all: as many kinds as
 /// possible have one before any has two.
-pub fn grouped(failures: &[Failure]) -> Vec<Group<'_>> {
-    let mut kinds: BTreeMap<&'static str, Vec<&Failure>> = BTreeMap::new();
-    for failure in failures {
-        kinds.entry(failure.kind).or_default().push(failure);
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
+pub fn grouped<'a>(kept: &'a [Failure], kinds: &BTreeMap<&'static str, u64>) -> Vec<Group<'a>> {
+    let of_kind = |kind: &'static str| kept.iter().filter(move |f| f.kind == kind).take(EXAMPLES);
+    let mut kinds: Vec<_> = kinds
+        .iter()
+        .map(|(kind, count)| (*kind, *count, of_kind(kind).collect::<Vec<_>>()))
+        .collect();
+    kinds.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
     let mut named = vec![0; kinds.len()];
     for round in 0..EXAMPLES {
-        for (count, (_, all)) in named.iter_mut().zip(&kinds) {
-            *count = all.len().min(round + 1).max(*count);
+        for (count, (_, _, first)) in named.iter_mut().zip(&kinds) {
+            *count = first.len().min(round + 1).max(*count);
         }
         if named.iter().sum::<usize>() >= EXAMPLES {
             break;
         }
     }
     let mut left = EXAMPLES;
-    let groups = kinds.into_iter().zip(named).map(|((kind, all), named)| {
-        let named = named.min(left);
-        left -= named;
-        Group {
-            kind,
-            count: all.len(),
-            examples: all.into_iter().take(named).collect(),
-        }
-    });
+    let groups = kinds
+        .into_iter()
+        .zip(named)
+        .map(|((kind, count, first), named)| {
+            let named = named.min(left);
+            left -= named;
+            Group {
+                kind,
+                count,
+                examples: first.into_iter().take(named).collect(),
+            }
+        });
     groups.collect()
-}
-
-/// Writes all of them: a JSON object a line, in the order in which they came.
-pub fn write(file: &Path, failures: &[Failure]) -> Result<()> {
-    let mut text = Vec::new();
-    for failure in failures {
-        serde_json::to_writer(&mut text, failure)
-            .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-        text.push(b'\n');
-    }
-    output::write_whole(file, &text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn failures(kinds: &[(&'static str, usize)]) -> Vec<Failure> {
+    fn failures(kinds: &[(&'static str, usize)]) -> Failures {
         let each = kinds
             .iter()
             .flat_map(|&(kind, n)| (0..n).map(move |i| (kind, i)));
-        each.map(|(kind, i)| Failure {
-            id: i as u64,
-            path: format!("{kind}/{i}"),
-            kind,
-            reason: String::new(),
-            substitute: None,
-        })
-        .collect()
+        let mut failures = Failures::default();
+        for (kind, i) in each {
+            failures.add(Failure {
+                id: i as u64,
+                path: format!("{kind}/{i}"),
+                kind,
+                reason: String::new(),
+                substitute: None,
+            });
+        }
+        failures
     }
 
     #[test]
@@ -113,12 +195,48 @@ mod tests {
                 &[1, 1, 1, 1, 1, 0],
             ),
         ] {
-            let all = failures(kinds);
-            let groups = grouped(&all);
+            let (all, _) = failures(kinds).finish();
+            let groups = grouped(&all.kept, &all.kinds);
             let named: Vec<usize> = groups.iter().map(|g| g.examples.len()).collect();
             assert_eq!(named, want, "{kinds:?}");
             assert!(groups.is_sorted_by_key(|g| std::cmp::Reverse(g.count)));
-            assert_eq!(groups.iter().map(|g| g.count).sum::<usize>(), all.len());
+            assert_eq!(groups.iter().map(|g| g.count).sum::<u64>(), all.rows);
         }
+    }
+
+    #[test]
+    fn a_run_of_any_length_keeps_the_first_failures_and_counts_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("bad.jsonl");
+        let mut all = Failures::new(Some(&file)).unwrap();
+        for i in 0..100_000u64 {
+            let kind = if i < 99_990 { "corrupt" } else { "truncated" };
+            all.add(Failure {
+                id: i % 5000,
+                path: format!("{i}"),
+                kind,
+                reason: String::new(),
+                substitute: (i % 4 == 0).then_some(1),
+            });
+        }
+        let (counts, written) = all.finish();
+        written.unwrap();
+        assert_eq!((counts.rows, counts.samples), (100_000, 5000));
+        assert_eq!(counts.substituted, 25_000);
+        assert_eq!(counts.kinds["truncated"], 10);
+        assert_eq!(counts.kept.len(), KEPT + EXAMPLES);
+        assert_eq!(counts.kept[KEPT - 1].path, "999");
+        let groups = grouped(&counts.kept, &counts.kinds);
+        let named: Vec<_> = groups.iter().map(|g| (g.kind, g.examples.len())).collect();
+        assert_eq!(named, [("corrupt", 3), ("truncated", 2)]);
+        let lines = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(lines.lines().count(), 100_000);
+        assert!(
+            lines
+                .lines()
+                .next_back()
+                .unwrap()
+                .contains("\"path\":\"99999\"")
+        );
     }
 }

@@ -1,8 +1,10 @@
 //! What a run of `bench` found: plain data. How it is printed is `text`'s.
 
+use std::collections::BTreeMap;
+
 use featherload::index::ScanReport;
 use featherload::measure::TreeUsage;
-use featherload::{LoaderReport, NumericProfile};
+use featherload::{Error, LoaderReport, NumericProfile};
 use serde::Serialize;
 
 use super::device::DeviceUse;
@@ -53,7 +55,13 @@ pub struct BenchReport {
     /// A signal ended the run: the figures are of what ran until then.
     pub interrupted: bool,
     pub worker_deaths: u64,
+    /// The first 1,000, and the first of each kind; `--failures` has all.
     pub failures: Vec<Failure>,
+    #[serde(skip)]
+    pub failure_kinds: BTreeMap<&'static str, u64>,
+    /// A file that was asked for could not be written.
+    #[serde(skip)]
+    pub unwritten: Option<Error>,
     /// What reading the names left out; none for a saved index and a cache.
     pub scan: Option<ScanReport>,
     #[serde(skip_serializing_if = "Option::is_none")]

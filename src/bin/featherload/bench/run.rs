@@ -1,6 +1,5 @@
 //! One pass over the epochs.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,7 +13,7 @@ use super::bar::Bar;
 use super::chart::Timeline;
 use super::counts::Counts;
 use super::device::{DeviceUse, DeviceWatch};
-use super::failures;
+use super::failures::Failures;
 use super::limit::{Facts, Limit, Processors, Shares, Workers};
 use super::report::{BenchReport, LimitedBy};
 use super::scaled_gain;
@@ -56,21 +55,20 @@ impl Started {
 }
 
 pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcome> {
-    let report = one(
-        args,
-        setup,
-        setup.worker_count(args.run.one_count()?),
-        began,
-    )?;
+    let workers = setup.worker_count(args.run.one_count()?);
+    let mut report = one(args, setup, workers, began)?;
     if args.json {
         output::json(&report)?;
     } else {
         report.print(args.verbose, args.failures.as_deref())?;
     }
-    Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
+    match report.unwritten.take() {
+        Some(e) => Err(e),
+        None => Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted)),
+    }
 }
 
-/// A run of a fresh pool.
+/// A run of a fresh pool. A file that cannot be written at its end loses no report.
 pub fn one(
     args: &BenchArgs,
     setup: &Setup<'_>,
@@ -107,7 +105,7 @@ pub fn one(
     let batches_planned = planned(args, &loader, &first);
     let mut bar = Bar::new(rows, args.run.epochs, !args.json);
     let mut seen = Seen {
-        counts: Counts::new(args.limit),
+        counts: Counts::new(args.limit, Failures::new(args.failures.as_deref())?),
         digest: args.digest.then(StreamDigest::default),
         watch: DeviceWatch::default(),
         timeline: args.svg.is_some().then(|| Timeline::new(began)),
@@ -116,14 +114,17 @@ pub fn one(
     let ended = consume(args, &mut loader, &mut seen, &mut bar);
     bar.finish();
     let end = Instant::now();
+    let mut written = Ok(());
     if let Some(file) = &args.save_state {
         let broken_off = ended.as_ref().ok().cloned().flatten();
-        write_state(file, &broken_off.unwrap_or_else(|| loader.state()))?;
+        written = write_state(file, &broken_off.unwrap_or_else(|| loader.state()));
     }
-    if let Some(file) = &args.failures {
-        failures::write(file, &seen.counts.failures)?;
+    if let Err(e) = ended {
+        if let (_, Err(e)) | (Err(e), _) = (written, seen.counts.failures.finish().1) {
+            output::complain(&format!("featherload: {e}"));
+        }
+        return Err(consumer::suggest_policy(e));
     }
-    ended.map_err(consumer::suggest_policy)?;
     let subject = Subject::of(setup, loader.index())?;
     let timeline = seen.timeline.take();
     let length = (args.run.epochs, args.limit);
@@ -136,11 +137,13 @@ pub fn one(
         (started, end),
         length,
     )?;
+    written = written.and(report.unwritten.take().map_or(Ok(()), Err));
     report.batches_planned = batches_planned;
     if let (Some(file), Some(timeline)) = (&args.svg, timeline) {
         let svg = timeline.finish(&mut report);
-        output::write_whole(file, svg.as_bytes())?;
+        written = written.and(output::write_whole(file, svg.as_bytes()));
     }
+    report.unwritten = written.err();
     Ok(report)
 }
 
@@ -305,10 +308,7 @@ fn report(
         },
         shares,
     };
-    let failed = counts.failures.len() as u64;
-    let failed_samples: BTreeSet<u64> = counts.failures.iter().map(|f| f.id).collect();
-    let substituted = counts.failures.iter().filter(|f| f.substitute.is_some());
-    let substituted = substituted.count() as u64;
+    let (failures, written) = counts.failures.finish();
     let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
     let m = &memory.memory;
     let processes = m
@@ -328,16 +328,18 @@ fn report(
         gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
         device,
         samples: counts.samples,
-        failed,
-        failed_samples: failed_samples.len() as u64,
-        skipped: failed - substituted,
-        substituted,
+        failed: failures.rows,
+        failed_samples: failures.samples,
+        skipped: failures.rows - failures.substituted,
+        substituted: failures.substituted,
         repeated: counts.repeated,
         batches: counts.batches,
         batches_planned: counts.batches,
         interrupted: interrupt::caught().is_some(),
         worker_deaths: r.worker_deaths,
-        failures: counts.failures,
+        failures: failures.kept,
+        failure_kinds: failures.kinds,
+        unwritten: written.err(),
         scan: loader.scan_report().cloned(),
         digests,
         digest,

@@ -66,7 +66,7 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
         if !args.json {
             if runs.is_empty() {
                 report.subject.print("")?;
-                output::line(HEAD)?;
+                output::lines(HEAD)?;
             }
             output::line(&row(&report))?;
         }

@@ -141,11 +141,8 @@ impl BenchReport {
         };
         toned(Tone::Warning, "failures", &counts)?;
         let mut named = 0;
-        for group in by_kind(&self.failures) {
-            below(
-                0,
-                &format!("{} {}", grouped(group.count as u64), group.kind),
-            )?;
+        for group in by_kind(&self.failures, &self.failure_kinds) {
+            below(0, &format!("{} {}", grouped(group.count), group.kind))?;
             for failure in &group.examples {
                 named += 1;
                 let below_root = failure.path.strip_prefix(&self.subject.source);
@@ -153,10 +150,19 @@ impl BenchReport {
                 below(2, &format!("{path}: {}", failure.reason))?;
             }
         }
-        match (self.failures.len() - named, file) {
+        let more = self.failed - named;
+        match (more, file) {
             (0, _) => {}
-            (more, None) => below(0, &format!("and {more} more: --failures FILE lists all"))?,
-            (more, Some(file)) => below(0, &format!("and {more} more in {}", file.display()))?,
+            (_, Some(file)) if self.unwritten.is_none() => {
+                below(
+                    0,
+                    &format!("and {} more in {}", grouped(more), file.display()),
+                )?;
+            }
+            _ => {
+                let all = "--failures FILE lists all";
+                below(0, &format!("and {} more: {all}", grouped(more)))?;
+            }
         }
         below(0, "`index` reads headers only, and may find fewer")
     }
@@ -228,6 +234,10 @@ impl BenchReport {
         }
         for failure in &self.failures {
             field("failed", &failure.text())?;
+        }
+        match self.failed - self.failures.len() as u64 {
+            0 => {}
+            more => field("failed", &format!("{} more", grouped(more)))?,
         }
         for (i, digest) in self.digests.iter().flatten().enumerate() {
             field(&format!("digest {}", i + 1), digest)?;

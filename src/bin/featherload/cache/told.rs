@@ -107,7 +107,7 @@ impl Told {
             "shards_up": progress.shards_up,
             "share": progress.share,
         }});
-        output::complain(&object.to_string());
+        output::complain_json(&object);
     }
 
     /// A bar of another phase.

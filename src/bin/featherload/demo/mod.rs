@@ -108,6 +108,7 @@ impl fmt::Display for Kind {
 /// What stands in the folder now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Summary {
+    #[serde(serialize_with = "crate::output::lossy")]
     dir: PathBuf,
     kind: Kind,
     images: u32,

@@ -92,7 +92,7 @@ pub fn run(args: DoctorArgs) -> Result<Outcome> {
 
 fn print(report: &Report) -> Result<()> {
     for finding in &report.findings {
-        output::line(&finding.to_string())?;
+        output::lines(&finding.to_string())?;
     }
     if report.broken_promises.is_empty() {
         return output::line("everything that a run needs is there");
@@ -100,7 +100,7 @@ fn print(report: &Report) -> Result<()> {
     for promise in &report.broken_promises {
         const HEAD: &str = "not kept here: ";
         let lines = wrapped(promise, WIDTH - HEAD.len());
-        output::line(&format!(
+        output::lines(&format!(
             "{HEAD}{}",
             lines.join(&format!("\n{:1$}", "", HEAD.len()))
         ))?;

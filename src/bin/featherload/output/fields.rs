@@ -6,6 +6,7 @@
 use console::Style;
 
 use featherload::Result;
+use featherload::error::printable;
 
 /// What a line may have.
 pub const WIDTH: usize = 80;
@@ -24,7 +25,7 @@ pub enum Tone {
 
 /// Prints parts of one line with bars between them; parts go to the next line whole.
 pub fn head(parts: &[String]) -> Result<()> {
-    super::line(&joined(parts))
+    super::lines(&joined(parts))
 }
 
 /// Prints a labelled text, on as many lines as it takes.
@@ -38,7 +39,7 @@ pub fn toned(tone: Tone, label: &str, text: &str) -> Result<()> {
         Tone::Plain => Style::new().bold(),
         Tone::Warning => Style::new().bold().red(),
     };
-    super::line(&written(
+    super::write(&written(
         &style.apply_to(label).to_string(),
         label.chars().count(),
         text,
@@ -69,6 +70,7 @@ fn joined(parts: &[String]) -> String {
     const BAR: &str = " | ";
     let mut lines = vec![String::new()];
     for part in parts.iter().filter(|part| !part.is_empty()) {
+        let part = &printable(part);
         let Some(line) = lines.last_mut() else { break };
         let with_bar = line.chars().count() + BAR.len() + part.chars().count();
         if line.is_empty() {
@@ -116,14 +118,14 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Lines of at most so many columns, broken at blanks; a longer word stays whole, and no text
-/// is no line.
+/// Lines of at most so many columns, broken at blanks, and printable; a longer word stays whole,
+/// and no text is no line.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
     let mut lines: Vec<String> = Vec::new();
-    for word in words(text) {
+    for word in words(&printable(text)) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
                 line.push(' ');
@@ -159,6 +161,15 @@ mod tests {
         // A path has no blank to break at.
         let path = "x".repeat(200);
         assert_eq!(wrapped(&path, 61), [path]);
+    }
+
+    #[test]
+    fn names_of_strangers_break_no_line_and_move_no_cursor() {
+        let name = "a\u{1b}[1A\nfailures none";
+        let shown = "a\\u{1b}[1A\\nfailures none";
+        assert_eq!(wrapped(name, 80), [shown]);
+        assert_eq!(written("failures", 8, name).lines().count(), 1);
+        assert_eq!(joined(&[name.into(), "b".into()]), format!("{shown} | b"));
     }
 
     #[test]

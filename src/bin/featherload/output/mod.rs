@@ -1,43 +1,92 @@
 //! Printing: one JSON object on stdout, or text for people; progress on a
 //! terminal; files that are written at the end.
 //!
+//! Nothing else of the command line writes to stdout or stderr (`tests/layers` checks it):
+//! each line passes `printable`, so that no name of a stranger moves a cursor.
+//!
 //! - `fields`: a report for people, a line a fact, within 80 columns.
 
 pub mod fields;
 
 use std::fs::{File, Permissions};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use featherload::device::DeviceMemory;
+use featherload::error::{is_harmless, printable_within};
 use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use tempfile::NamedTempFile;
 
 use crate::interrupt;
 
+/// Bytes of a line, at most: names of strangers may have any length.
+const LONGEST_LINE: usize = 16 << 10;
+
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(value)
-        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    line(&text)
+    let text =
+        serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))?;
+    write(&harmless_json(&text))
 }
 
-/// Prints a line on stdout. A reader that has gone (`| head -1`) has read enough: the
-/// command goes on to its end, and to the exit code that it would have had.
+/// The same JSON without what a terminal obeys: JSON escapes C0 itself, this does the rest.
+fn harmless_json(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c < '\u{7f}' || is_harmless(c) {
+            harmless.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            harmless.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    harmless
+}
+
+/// A path in JSON: what is no UTF-8 of it is replaced.
+pub fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
+}
+
+/// Prints one line on stdout, [`printable`](featherload::error::printable).
 pub fn line(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout(), "{text}") {
+    write(&printable_within(text, LONGEST_LINE))
+}
+
+/// Prints lines on stdout, each as [`line`] does. Foreign text with a line break in it must have
+/// been escaped before.
+pub fn lines(text: &str) -> Result<()> {
+    text.split('\n').try_for_each(line)
+}
+
+/// Prints a script that this program has made, as it is.
+pub fn script(text: &str) -> Result<()> {
+    write(text)
+}
+
+/// Writes to stdout. A reader that has gone (`| head -1`) has read enough: the command goes on
+/// to its end, and to the exit code that it would have had.
+fn write(text: &str) -> Result<()> {
+    match writeln!(io::stdout(), "{text}") {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("write to stdout", e)),
         _ => Ok(()),
     }
 }
 
-/// Prints a line on stderr. With nobody there to read it, the exit code says
+/// Prints one line on stderr, printable. With nobody there to read it, the exit code says
 /// the rest; `eprintln` would panic.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", printable_within(text, LONGEST_LINE));
+}
+
+/// The same of one JSON object.
+pub fn complain_json(object: &serde_json::Value) {
+    let _ = writeln!(io::stderr(), "{}", harmless_json(&object.to_string()));
 }
 
 /// A progress bar on a terminal, none when piped.
@@ -47,7 +96,7 @@ pub fn progress(total: u64, shown: bool) -> ProgressBar {
 
 /// The same of something else.
 pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
-    if !shown || !std::io::stderr().is_terminal() {
+    if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
@@ -71,7 +120,7 @@ pub fn bytes(shown: bool) -> ProgressBar {
 
 /// The same, for `total` steps of another kind.
 pub fn steps(total: u64, what: &str, shown: bool) -> ProgressBar {
-    if !shown || !std::io::stderr().is_terminal() {
+    if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
@@ -161,19 +210,49 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
 
 /// Writes a file whole or not at all, also if the machine stops.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = folder_of(file);
-    let write = || {
-        let mut temporary = tempfile::Builder::new()
+    let mut whole = WholeFile::begin(file)?;
+    whole.add(bytes)?;
+    whole.end()
+}
+
+/// A file that is written bit by bit, and is there whole or not at all.
+pub struct WholeFile {
+    file: PathBuf,
+    temporary: BufWriter<NamedTempFile>,
+}
+
+impl WholeFile {
+    pub fn begin(file: &Path) -> Result<Self> {
+        let temporary = tempfile::Builder::new()
             .prefix(OWN_PREFIX)
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
-        temporary.write_all(bytes)?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(file)?;
-        File::open(folder)?.sync_all()
-    };
-    write().map_err(|e| Error::io_at("write", file, e))
+            .tempfile_in(folder_of(file))
+            .map_err(|e| Error::io_at("write", file, e))?;
+        Ok(Self {
+            file: file.to_owned(),
+            temporary: BufWriter::new(temporary),
+        })
+    }
+
+    pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.temporary.write_all(bytes);
+        written.map_err(|e| Error::io_at("write", &self.file, e))
+    }
+
+    pub fn end(self) -> Result<()> {
+        let Self { file, temporary } = self;
+        let end = || {
+            let temporary = temporary
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)?;
+            temporary.as_file().sync_all()?;
+            temporary.persist(&file)?;
+            File::open(folder_of(&file))?.sync_all()
+        };
+        end().map_err(|e| Error::io_at("write", &file, e))
+    }
 }
+
 /// What a run takes of a device.
 pub fn device_memory(device: &DeviceMemory) -> Result<()> {
     line(&format!(
@@ -205,6 +284,16 @@ pub fn dropped_lines(lines: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_says_the_same_and_a_terminal_obeys_nothing_of_it() {
+        let foreign = "\u{1b}[2J\u{7f}\u{9b}1m\u{202e}\u{e0041} ä\u{1f600}\n";
+        let text = harmless_json(&serde_json::json!({ foreign: foreign }).to_string());
+        assert!(text.chars().all(is_harmless), "{text}");
+        assert!(text.contains("\\u007f\\u009b1m\\u202e\\udb40\\udc41 ä\u{1f600}"));
+        let back: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back[foreign], foreign);
+    }
 
     #[test]
     fn times_are_in_the_unit_that_matters() {

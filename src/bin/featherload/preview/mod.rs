@@ -80,7 +80,7 @@ const FILE: &str = "featherload-preview.png";
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report<'a> {
-    file: Option<&'a Path>,
+    file: Option<String>,
     width: u32,
     height: u32,
     recipe: &'a str,
@@ -119,7 +119,7 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
     if args.json {
         let told = preview.samples.iter().zip(placed);
         output::json(&Report {
-            file,
+            file: file.map(|file| file.display().to_string()),
             width: picture.width(),
             height: picture.height(),
             recipe: &preview.recipe,

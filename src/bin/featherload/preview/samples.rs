@@ -37,6 +37,7 @@ pub struct Preview {
 #[derive(Serialize)]
 pub struct Sample {
     pub id: u64,
+    #[serde(serialize_with = "crate::output::lossy")]
     pub path: PathBuf,
     /// The class's name, or the label itself; none without labels.
     pub label: Option<String>,

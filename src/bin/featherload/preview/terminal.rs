@@ -17,8 +17,11 @@ use image::RgbImage;
 use image::imageops::{FilterType, resize};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, read, tcgetpgrp};
+
+use crate::interrupt::Held;
 
 /// A picture of one pixel as a question; how many pixels the window has; and what the
 /// terminal is, which every terminal answers.
@@ -152,8 +155,21 @@ fn sixel(picture: &RgbImage) -> Result<String> {
     words.map_err(|e| Error::io("write sixels", std::io::Error::other(e.to_string())))
 }
 
-/// What the terminal answers, as far as it does in time.
+/// Signals that end or stop this process: they wait until the terminal is as it was. SIGTTOU, too,
+/// so that a process that has gone to the background gives it back.
+const WAITING: [Signal; 6] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGTSTP,
+    Signal::SIGTTOU,
+];
+
+/// What the terminal answers, as far as it does in time. A signal waits for no longer than that:
+/// an answer that nobody reads would stand in the shell's next line.
 fn ask() -> std::result::Result<Vec<u8>, Errno> {
+    let _held = Held::hold(&WAITING);
     let terminal = stdin();
     let before = tcgetattr(&terminal)?;
     let mut silent = before.clone();

@@ -57,13 +57,14 @@ pub fn run(args: RssArgs) -> Result<Outcome> {
         Err(Stop::Failed(e)) => return Err(e),
     };
     report.conclude(args.max_slope_mib, args.max_growth_mib);
-    if let Some(file) = &args.svg {
-        output::write_whole(file, chart::draw(&report).as_bytes())?;
-    }
     if args.json {
         output::json(&report)?;
     } else {
         table::print(&report)?;
+    }
+    // Last: a chart that cannot be written loses no report.
+    if let Some(file) = &args.svg {
+        output::write_whole(file, chart::draw(&report).as_bytes())?;
     }
     Ok(match report.broken_bounds.is_empty() {
         true => Outcome::Done,

@@ -21,6 +21,7 @@ use crate::{Outcome, interrupt, output};
 /// The names are the contract of `--json`.
 #[derive(Serialize)]
 struct SceneRss {
+    #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     seconds: f64,
     rows: Vec<SceneRow>,
@@ -131,8 +132,9 @@ impl SceneRss {
             ))?;
         }
         if let Some(slope) = self.slope_mib_per_worker {
+            line("")?;
             line(&format!(
-                "\n{slope:.2} MiB a worker, images and batches apart"
+                "{slope:.2} MiB a worker, images and batches apart"
             ))?;
         }
         Ok(())

@@ -370,6 +370,32 @@ fn links_to_folders_are_entered_and_loops_are_not() {
 }
 
 #[test]
+fn two_links_to_a_folder_are_two_classes_and_folders_of_links_end() {
+    let store = tree(&["x/1.jpg", "x/deep/2.jpg"]);
+    let dir = tree(&["a/0.jpg"]);
+    let at = |name: &str| dir.path().join(name);
+    symlink(store.path().join("x"), at("b")).unwrap();
+    symlink(store.path().join("x"), at("c")).unwrap();
+    let (index, _) = labelled(&dir).unwrap();
+    assert_eq!(labels(&index), [0, 1, 1, 2, 2]);
+    // 2^29 folders by their paths, 30 of them by themselves.
+    for number in 0..30 {
+        std::fs::create_dir(store.path().join(number.to_string())).unwrap();
+        for link in ["l", "m"].iter().filter(|_| number < 29) {
+            let to = format!("../{}", number + 1);
+            symlink(to, store.path().join(number.to_string()).join(link)).unwrap();
+        }
+    }
+    symlink(store.path().join("0"), at("d")).unwrap();
+    let refused = labelled(&dir).unwrap_err();
+    assert!(refused.is_dataset() && refused.path() == Some(dir.path()));
+    let e = refused.to_string();
+    for due in ["more than 10000 folders", "\"d\" and \"d/", "remove links"] {
+        assert!(e.contains(due), "{e}");
+    }
+}
+
+#[test]
 fn a_root_behind_a_link_is_as_good() {
     let dir = tree(&["data/a/1.jpg"]);
     symlink("..", dir.path().join("data/a/up")).unwrap();
@@ -462,9 +488,15 @@ fn of_several_failures_the_first_folder_is_named() {
         })
         .collect();
     for _ in 0..20 {
-        let e = scan_folders(dir.path(), &names, &Vec::new(), &mut Beyond::default())
-            .err()
-            .unwrap();
+        let e = scan_folders(
+            dir.path(),
+            &names,
+            &HashSet::new(),
+            &Vec::new(),
+            &mut Beyond::default(),
+        )
+        .err()
+        .unwrap();
         assert!(e.to_string().contains("/3: disappeared"), "{e}");
     }
 }

@@ -2,7 +2,8 @@ use std::fs;
 
 use super::super::RecipeFormat;
 use crate::error::Error;
-use crate::recipe::Recipe;
+use crate::recipe::program::SampleProgram;
+use crate::recipe::{RandomInvert, Recipe};
 
 const YAML: RecipeFormat = RecipeFormat::Yaml;
 const TOML: RecipeFormat = RecipeFormat::Toml;
@@ -573,4 +574,50 @@ fn a_recipe_is_loaded_by_a_presets_name_or_a_path() {
         Recipe::load("train225"),
         Err(Error::Config { .. })
     ));
+}
+
+#[test]
+fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
+    const INVERT: &str = "random_invert";
+    let ops = |n: usize, op: &str| vec![op.to_owned(); n].join(", ");
+    let json = |n: usize, op: &str, more: &str| {
+        let ops = ops(n, op);
+        let text =
+            format!("featherload: 1\nops: [decode, {ops}, {{resize: {{size: [8, 8]}}}}]\n{more}");
+        Recipe::from_text(&text, YAML, "f")
+    };
+    assert_eq!(json(998, INVERT, "").unwrap().ops.len(), 1000);
+    // A thousand comparisons of each are too many to wait for.
+    let e = json(40_000, INVERT, "").unwrap_err().to_string();
+    for due in ["f:2: ", "has 40002 operations", "at most 1000"] {
+        assert!(e.contains(due), "{e}");
+    }
+    for holder in ["random_apply", "random_order", "random_choice"] {
+        let inner = format!("random_order: {{transforms: [{}]}}", ops(63, INVERT));
+        let outer = format!("{{{holder}: {{transforms: [{{{inner}}}, {INVERT}]}}}}");
+        assert!(json(10, &outer, "").is_ok());
+        let e = json(16, &outer, "").unwrap_err().to_string();
+        assert!(
+            e.contains("has 1058 operations, those inside of others included"),
+            "{e}"
+        );
+    }
+    let choices = ops(1000, "{p: 0.001, op: {mixup: {alpha: 1}}}");
+    let mixing = format!("mixing: {{num_classes: 2, ops: [{{one_of: [{choices}]}}]}}\n");
+    let e = json(1, INVERT, &mixing).unwrap_err().to_string();
+    assert!(
+        e.starts_with("f:3: ") && e.contains("has 1004 operations"),
+        "{e}"
+    );
+    // One that no text ever was.
+    let built = (0..1001).fold(Recipe::new("built"), |recipe, _| {
+        recipe.then(RandomInvert::default())
+    });
+    let e = SampleProgram::compile(&built).unwrap_err();
+    assert!(e.is_config(), "{e}");
+    assert!(
+        e.to_string()
+            .starts_with("recipe 'built': the recipe has 100"),
+        "{e}"
+    );
 }

@@ -68,6 +68,7 @@ struct Described {
 /// What stands in the folder now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Summary {
+    #[serde(serialize_with = "crate::output::lossy")]
     dir: PathBuf,
     seed: u64,
     images: usize,

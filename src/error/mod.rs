@@ -4,6 +4,10 @@
 //! lower-case fragments that name the object, the number and the option to
 //! change, so that callers can put them behind a prefix of their own. Sizes in them
 //! are words: [`size`], and [`needed`] beside [`room`] where two are compared.
+//!
+//! - `printable`: text of strangers, which a terminal shows and does not obey.
+
+mod printable;
 
 use std::fmt;
 use std::io;
@@ -12,13 +16,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+pub(crate) use self::printable::pieces;
+pub use self::printable::{is_harmless, printable, printable_within};
+
 /// What every fallible function of the crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, by whose fault it is.
 ///
 /// `{}` and `{:?}` print the same line for people, so that a `main` that returns
-/// [`Result`] ends with it. Programs match on the variants, or ask:
+/// [`Result`] ends with it. It is one line, and [`printable`]: what a file's name or a store's
+/// answer has in it moves no cursor. Programs match on the variants, or ask:
 ///
 /// ```
 /// # use featherload::{Loader, Source};
@@ -264,29 +272,42 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(self.text()))
+    }
+}
+
+impl Error {
+    /// Its text as bytes, with all that strangers have put into it.
+    fn text(&self) -> Vec<u8> {
+        let at = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let about = |head: Vec<u8>, rest: String| [head, rest.into_bytes()].concat();
         match self {
             Self::Config { what, .. }
             | Self::Worker { what }
             | Self::SlotsHeld { what }
-            | Self::Device { what } => f.write_str(what),
-            Self::Protocol { what } => write!(f, "protocol: {what}"),
+            | Self::Device { what } => what.clone().into_bytes(),
+            Self::Protocol { what } => format!("protocol: {what}").into_bytes(),
             Self::Dataset {
                 path,
                 line: Some(line),
                 what,
-            } => write!(f, "{}:{line}: {what}", path.display()),
-            Self::Dataset { path, what, .. } => write!(f, "{}: {what}", path.display()),
+            } => about(at(path), format!(":{line}: {what}")),
+            Self::Dataset { path, what, .. } => about(at(path), format!(": {what}")),
             Self::Sample { id, path, fault } => {
-                write!(f, "sample {id} ({}): {fault}", path.display())
+                let head = format!("sample {id} (").into_bytes();
+                about([head, at(path)].concat(), format!("): {}", fault.reason))
             }
             Self::Io {
                 operation,
                 path: Some(path),
                 source,
-            } => write!(f, "{operation} {}: {source}", path.display()),
+            } => about(
+                [format!("{operation} ").into_bytes(), at(path)].concat(),
+                format!(": {source}"),
+            ),
             Self::Io {
                 operation, source, ..
-            } => write!(f, "{operation}: {source}"),
+            } => format!("{operation}: {source}").into_bytes(),
         }
     }
 }
@@ -332,9 +353,10 @@ impl SampleFault {
     }
 }
 
+/// The reason, [`printable`].
 impl fmt::Display for SampleFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
+        f.write_str(&printable(&self.reason))
     }
 }
 
@@ -457,6 +479,8 @@ fn in_words(bytes: u64, round: fn(f64) -> f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
@@ -511,6 +535,45 @@ mod tests {
             "the path \"a\\0b\" has a NUL byte, which no name of a file has: correct it where it \
              is written"
         );
+    }
+
+    #[test]
+    fn no_error_prints_what_a_terminal_obeys() {
+        let foreign = "a\u{1b}[2J\n\u{9b}\u{202e}";
+        let shown = "a\\u{1b}[2J\\n\\u{9b}\\u{202e}";
+        let fault = SampleFault::new(FaultKind::Corrupt, foreign);
+        assert_eq!(fault.to_string(), shown);
+        let path = || PathBuf::from(foreign);
+        let refused = || io::Error::other(foreign);
+        for (e, text) in [
+            (Error::config(foreign), shown.to_owned()),
+            (Error::option("depth", foreign), shown.to_owned()),
+            (Error::worker(foreign), shown.to_owned()),
+            (Error::protocol(foreign), format!("protocol: {shown}")),
+            (Error::dataset(path(), foreign), format!("{shown}: {shown}")),
+            (
+                Error::dataset_line(path(), 7, foreign),
+                format!("{shown}:7: {shown}"),
+            ),
+            (
+                Error::Sample {
+                    id: 3,
+                    path: path(),
+                    fault,
+                },
+                format!("sample 3 ({shown}): {shown}"),
+            ),
+            (Error::io("fork", refused()), format!("fork: {shown}")),
+            (
+                Error::io_at("open", path(), refused()),
+                format!("open {shown}: {shown}"),
+            ),
+        ] {
+            assert_eq!(e.to_string(), text);
+            assert_eq!(format!("{e:?}"), text);
+        }
+        let no_text = OsStr::from_bytes(b"\xff.jpg");
+        assert_eq!(Error::dataset(no_text, "x").to_string(), "\\xff.jpg: x");
     }
 
     #[test]
