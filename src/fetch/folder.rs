@@ -13,7 +13,7 @@
 //! and in both
 //!   shard-000000.tar           whole, by its checksum; or as the object is called
 //!   shard-000001.tar.part      under way
-//!   rank-PID-NUMBER.board      what a rank needs, locked while its fetcher lives
+//!   rank-RANDOM-NUMBER.board   what a rank needs, locked while its fetcher lives
 //!   leader.lock                locked by the fetcher that leads; its process, and a number that
 //!                              changes while it goes on
 //!   boot                       since which start of the machine shards are there
@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::fetch::beat::Right;
 use crate::fetch::download::Shard;
+use crate::sys::replace::unique_name;
 
 const MARK: &str = ".featherload-fetched";
 /// What stands in the mark, for people.
@@ -162,7 +163,7 @@ impl Folder {
     /// A system that refuses.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path.join(name);
-        let temporary = self.path.join(format!(".{name}.{}", std::process::id()));
+        let temporary = self.path.join(format!(".{name}.{}", unique_name()));
         let put = || {
             File::create(&temporary)?.write_all(bytes)?;
             fs::rename(&temporary, &path)

@@ -4,12 +4,13 @@
 //! the crate's `unsafe` lives here, behind functions that are safe to call.
 //!
 //! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
-//!   `stderr`: words that nobody waits for;
+//!   `stderr`: words that nobody waits for; `stack`: its least size;
+//! - `pid_namespace`: numbers of processes, and those that /proc shows;
 //! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
 //! - `turns`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
 //! - `regular`: files, opened without waiting; `replace`: files that are replaced whole;
-//!   `text_file`: texts, read up to a limit;
+//!   `text_file`: texts, read up to a limit; `storage`: whether files are memory;
 //! - `sandbox`: what a process may still ask of the kernel.
 
 pub(crate) mod cgroup;
@@ -17,6 +18,7 @@ pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod futex;
 pub(crate) mod memory;
+pub(crate) mod pid_namespace;
 pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod regular;
@@ -25,7 +27,9 @@ pub(crate) mod sandbox;
 pub(crate) mod sealed;
 pub(crate) mod shared;
 pub(crate) mod socket;
+pub(crate) mod stack;
 pub(crate) mod stderr;
+pub(crate) mod storage;
 pub(crate) mod text_file;
 pub(crate) mod threads;
 pub(crate) mod turns;

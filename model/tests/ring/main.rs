@@ -41,7 +41,7 @@
 // Of the library's files the model takes a part.
 #![allow(dead_code, unused_imports, unused_macros)]
 
-#[path = "../../../src/error.rs"]
+#[path = "../../../src/error/mod.rs"]
 mod error;
 mod pool;
 mod sys;

@@ -59,7 +59,7 @@ impl FileRules {
     /// or cannot be reached, has no rule, and is not there for a worker either.
     ///
     /// # Errors
-    /// A kernel that refuses.
+    /// A kernel that refuses; a limit of this process that was reached.
     pub(crate) fn new(readable: &[PathBuf]) -> Result<Self> {
         let begun = Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))
@@ -69,13 +69,21 @@ impl FileRules {
         let mut rules = begun.map_err(refused)?;
         let mut held = Vec::new();
         for path in readable {
-            if let Ok(at) = PathFd::new(path) {
-                rules = rules
-                    .add_rule(PathBeneath::new(&at, READ))
-                    .map_err(refused)?;
-                if held.len() < HELD {
-                    held.push(at);
-                }
+            let at = match PathFd::new(path) {
+                Ok(at) => at,
+                Err(e) => match os_error(&e) {
+                    Some(errno) if is_limit(errno) => {
+                        let e = io::Error::from_raw_os_error(errno);
+                        return Err(Error::io_at("open for the list of files", path, e));
+                    }
+                    _ => continue,
+                },
+            };
+            rules = rules
+                .add_rule(PathBeneath::new(&at, READ))
+                .map_err(refused)?;
+            if held.len() < HELD {
+                held.push(at);
             }
         }
         Ok(Self { rules, _held: held })
@@ -106,5 +114,24 @@ pub(crate) fn is_limited() -> bool {
 }
 
 fn refused(e: RulesetError) -> Error {
-    Error::config(format!("no list of files can be made for workers: {e}"))
+    match os_error(&e) {
+        Some(errno) => Error::io(
+            "make a list of files for workers",
+            io::Error::from_raw_os_error(errno),
+        ),
+        None => Error::config(format!("no list of files can be made for workers: {e}")),
+    }
+}
+
+/// The number of the system's error that an error comes from.
+fn os_error(e: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    match e.downcast_ref::<io::Error>() {
+        Some(e) => e.raw_os_error(),
+        None => os_error(e.source()?),
+    }
+}
+
+/// Whether a path may be there all the same.
+fn is_limit(errno: i32) -> bool {
+    [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno)
 }

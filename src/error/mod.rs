@@ -4,12 +4,19 @@
 //! lower-case fragments that name the object, the number and the option to
 //! change, so that callers can put them behind a prefix of their own. Sizes in them
 //! are words: [`size`], and [`needed`] beside [`room`] where two are compared.
+//!
+//! - `limits`: the limit of this process (`ulimit`) that explains what the system refused.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
+
+pub(crate) mod limits;
+
+/// Bytes of the stack of a thread, where none are requested (`std::thread`).
+const THREAD_STACK: usize = 2 << 20;
 
 /// What every fallible function of the crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -132,6 +139,23 @@ impl Error {
             operation: operation.into(),
             path: Some(path.as_ref().to_owned()),
             source: source.into(),
+        }
+    }
+
+    /// A process or a thread that the system did not start: names the limit that was reached.
+    pub fn not_started(what: impl Into<String>, source: io::Error) -> Self {
+        let what = what.into();
+        // One error number for two reasons.
+        match source.raw_os_error() == Some(libc::EAGAIN) {
+            true if has_no_room(THREAD_STACK) => Self::io(
+                format!(
+                    "{what}: no memory for a stack of {}",
+                    size(THREAD_STACK as u64)
+                ),
+                io::Error::from_raw_os_error(libc::ENOMEM),
+            ),
+            true => Self::io(format!("{what} ({})", limits::processes()), source),
+            false => Self::io(what, source),
         }
     }
 
@@ -268,12 +292,33 @@ impl fmt::Display for Error {
                 operation,
                 path: Some(path),
                 source,
-            } => write!(f, "{operation} {}: {source}", path.display()),
+            } => write!(
+                f,
+                "{operation} {}: {source}{}",
+                path.display(),
+                Limit(source)
+            ),
             Self::Io {
                 operation, source, ..
-            } => write!(f, "{operation}: {source}"),
+            } => write!(f, "{operation}: {source}{}", Limit(source)),
         }
     }
+}
+
+/// What stands behind an error of the system where a limit of this process explains it.
+struct Limit<'a>(&'a io::Error);
+
+impl fmt::Display for Limit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.raw_os_error().and_then(limits::explain) {
+            Some(limit) => write!(f, "; {limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn has_no_room(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_err()
 }
 
 impl std::error::Error for Error {
