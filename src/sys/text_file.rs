@@ -4,7 +4,11 @@
 //! so reading stops at the first zero byte, which no text has.
 
 use std::fmt;
+use std::fs;
 use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use crate::error::Error;
 
 /// Read at a time.
 const PIECE: usize = 64 << 10;
@@ -25,6 +29,21 @@ impl fmt::Display for Refused {
             Self::Read(e) => write!(f, "cannot be read: {e}"),
             Self::TooLong(most) => write!(f, "is longer than {most} bytes, the most that is read"),
             Self::Zero(at) => write!(f, "is no text: it has a zero byte at byte {at}"),
+        }
+    }
+}
+
+/// A file of the kernel; none where it cannot be read. Warns where that is a limit of this
+/// process: the file may be there.
+pub(crate) fn of_kernel(path: &Path) -> Option<String> {
+    match fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(e) => {
+            if let Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) = e.raw_os_error() {
+                let e = Error::io_at("read", path, e);
+                tracing::warn!("a limit of this machine is not known: {e}");
+            }
+            None
         }
     }
 }

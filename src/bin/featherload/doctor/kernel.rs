@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use featherload::Error;
 use featherload::measure::system::{self, SystemCall};
 
 use super::finding::Finding;
@@ -63,8 +64,11 @@ fn call(call: &SystemCall) -> Finding {
             call.name,
             format!("{e} (Linux {})", call.since),
             format!(
-                "without it only --workers 0 runs ({purpose}). A container's seccomp profile may \
-                 refuse it"
+                "without it only --workers 0 runs ({purpose}){}",
+                match is_limit(e) {
+                    true => "",
+                    false => ". A container's seccomp profile may refuse it",
+                }
             ),
         )
         .breaks(POOL),
@@ -74,6 +78,16 @@ fn call(call: &SystemCall) -> Finding {
             format!("a little slower without it ({purpose})"),
         ),
     }
+}
+
+/// Whether a limit of this process refuses it, which the error names.
+fn is_limit(e: &Error) -> bool {
+    use nix::errno::Errno::{EMFILE, ENFILE, ENOMEM};
+    let Error::Io { source, .. } = e else {
+        return false;
+    };
+    let limits = [EMFILE, ENFILE, ENOMEM].map(|errno| errno as i32);
+    source.raw_os_error().is_some_and(|e| limits.contains(&e))
 }
 
 fn seccomp(all_needed: bool) -> Option<Finding> {
