@@ -2,9 +2,10 @@
 //!
 //! In the consumer, before a file is made that no limit of memory counts.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::stat::{major, minor};
 use nix::sys::statfs::statfs;
 
 /// File systems whose files are memory: tmpfs, ramfs, hugetlbfs.
@@ -56,7 +58,10 @@ pub(crate) fn bytes_in(folder: &Path) -> io::Result<Bytes> {
         return Ok(Bytes::Unknown);
     }
     if !STACKED.contains(&kind) {
-        return Ok(Bytes::InStorage);
+        return Ok(match is_device_in_memory(folder) {
+            true => Bytes::InMemory,
+            false => Bytes::InStorage,
+        });
     }
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, found)) = tried.iter().find(|(path, _)| path == folder) {
@@ -68,6 +73,24 @@ pub(crate) fn bytes_in(folder: &Path) -> io::Result<Bytes> {
     };
     tried.push((folder.to_owned(), found));
     Ok(found)
+}
+
+/// Whether the block device of a folder is memory: a disk in it (zram, brd), or a file in it
+/// (loop).
+fn is_device_in_memory(folder: &Path) -> bool {
+    let device = fs::metadata(folder).map(|found| found.dev()).unwrap_or(0);
+    let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    // A file system without a device has none there.
+    let Ok(device) = fs::canonicalize(link) else {
+        return false;
+    };
+    let name = device.file_name().and_then(|name| name.to_str());
+    if name.is_some_and(|name| name.starts_with("zram") || name.starts_with("ram")) {
+        return true;
+    }
+    let file = fs::read_to_string(device.join("loop/backing_file")).unwrap_or_default();
+    let folder = Path::new(file.trim_end()).parent();
+    folder.is_some_and(|folder| bytes_in(folder).is_ok_and(|bytes| bytes == Bytes::InMemory))
 }
 
 /// Whether the system drops a page that was written and synced, and is needed no more. Of a
