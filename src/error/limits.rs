@@ -33,6 +33,12 @@ pub(crate) fn explain(errno: i32) -> Option<String> {
     }
 }
 
+/// Whether the error number is that of a limit which was reached, of this process or of the
+/// system. What was to be opened or made may be there all the same.
+pub(super) fn is_reached(errno: i32) -> bool {
+    [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno)
+}
+
 /// Limits of memory. None where this process has none.
 pub(crate) fn memory() -> Option<String> {
     let one = |resource, what, flag| {

@@ -221,6 +221,15 @@ impl Error {
         matches!(self, Self::Io { .. })
     }
 
+    /// True when a limit of open files or of memory was reached. It says nothing of what was to
+    /// be opened.
+    pub fn is_limit(&self) -> bool {
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        source.raw_os_error().is_some_and(limits::is_reached)
+    }
+
     /// The file or folder that it is about.
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -36,16 +36,13 @@ impl fmt::Display for Refused {
 /// A file of the kernel; none where it cannot be read. Warns where that is a limit of this
 /// process: the file may be there.
 pub(crate) fn of_kernel(path: &Path) -> Option<String> {
-    match fs::read_to_string(path) {
-        Ok(text) => Some(text),
-        Err(e) => {
-            if let Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) = e.raw_os_error() {
-                let e = Error::io_at("read", path, e);
-                tracing::warn!("a limit of this machine is not known: {e}");
-            }
-            None
+    let read = fs::read_to_string(path).map_err(|e| Error::io_at("read", path, e));
+    read.inspect_err(|e| {
+        if e.is_limit() {
+            tracing::warn!("a limit of this machine is not known: {e}");
         }
-    }
+    })
+    .ok()
 }
 
 /// The bytes up to the end, `most` of them at the most.

@@ -71,13 +71,14 @@ impl FileRules {
         for path in readable {
             let at = match PathFd::new(path) {
                 Ok(at) => at,
-                Err(e) => match os_error(&e) {
-                    Some(errno) if is_limit(errno) => {
-                        let e = io::Error::from_raw_os_error(errno);
-                        return Err(Error::io_at("open for the list of files", path, e));
+                Err(e) => {
+                    let e = io::Error::from_raw_os_error(os_error(&e).unwrap_or_default());
+                    let e = Error::io_at("open for the list of files", path, e);
+                    match e.is_limit() {
+                        true => return Err(e),
+                        false => continue,
                     }
-                    _ => continue,
-                },
+                }
             };
             rules = rules
                 .add_rule(PathBeneath::new(&at, READ))
@@ -129,9 +130,4 @@ fn os_error(e: &(dyn std::error::Error + 'static)) -> Option<i32> {
         Some(e) => e.raw_os_error(),
         None => os_error(e.source()?),
     }
-}
-
-/// Whether a path may be there all the same.
-fn is_limit(errno: i32) -> bool {
-    [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno)
 }

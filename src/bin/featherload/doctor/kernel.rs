@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use featherload::Error;
 use featherload::measure::system::{self, SystemCall};
 
 use super::finding::Finding;
@@ -65,7 +64,7 @@ fn call(call: &SystemCall) -> Finding {
             format!("{e} (Linux {})", call.since),
             format!(
                 "without it only --workers 0 runs ({purpose}){}",
-                match is_limit(e) {
+                match e.is_limit() {
                     true => "",
                     false => ". A container's seccomp profile may refuse it",
                 }
@@ -78,16 +77,6 @@ fn call(call: &SystemCall) -> Finding {
             format!("a little slower without it ({purpose})"),
         ),
     }
-}
-
-/// Whether a limit of this process refuses it, which the error names.
-fn is_limit(e: &Error) -> bool {
-    use nix::errno::Errno::{EMFILE, ENFILE, ENOMEM};
-    let Error::Io { source, .. } = e else {
-        return false;
-    };
-    let limits = [EMFILE, ENFILE, ENOMEM].map(|errno| errno as i32);
-    source.raw_os_error().is_some_and(|e| limits.contains(&e))
 }
 
 fn seccomp(all_needed: bool) -> Option<Finding> {
