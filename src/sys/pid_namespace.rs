@@ -34,6 +34,10 @@ pub(crate) fn folder(pid: i32) -> io::Result<PathBuf> {
 }
 
 /// Every process of this namespace that /proc shows, with its parent.
+#[cfg_attr(
+    not(feature = "internals"),
+    allow(dead_code, reason = "for programs alone")
+)]
 pub fn parents() -> Vec<(i32, i32)> {
     let Ok(shown) = shown_processes() else {
         return Vec::new();

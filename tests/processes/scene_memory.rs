@@ -385,7 +385,8 @@ fn a_store_folder_on_overlayfs_over_memory_is_refused() {
         layers=lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work
         mount -t overlay none -o \"$layers\" merged || { echo none && exit 0; }
         exec \"$@\" --store-folder merged";
-    let words = scene.words("rays", &["--workers", "2", "--memory-limit", "36M"]);
+    let limit = ["--workers", "2", "--plan", "--memory-limit", "36M"];
+    let words = scene.words("rays", &limit);
     let arguments = [&[folder.path().to_str().unwrap(), FEATHERLOAD], &words[..]];
     let Some(out) = unshared("-Urm", script, &arguments.concat()) else {
         return;
@@ -394,7 +395,7 @@ fn a_store_folder_on_overlayfs_over_memory_is_refused() {
         println!("NOT CHECKED: this system gives tests no overlayfs");
         return;
     }
-    let said = refusal(&out);
+    let said = refusal_of_plan(&out);
     assert!(said.contains("merged lies in memory"), "{said}");
 }
 
