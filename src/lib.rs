@@ -89,5 +89,6 @@ pub mod internals {
     pub use crate::pool::ring::layout::Shape;
     pub use crate::pool::ring::ticket::Ticket;
     pub use crate::pool::worker::meter::{Meter, Stage};
+    pub use crate::sys::pid_namespace::parents;
     pub use crate::sys::process::end_by_crash_signals;
 }

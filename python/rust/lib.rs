@@ -54,10 +54,13 @@ mod _featherload {
     #[pymodule_export]
     use crate::views::ViewStream;
 
+    use featherload::measure;
+    use pyo3::exceptions::PyImportError;
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        measure::system::check_stack().map_err(|e| PyImportError::new_err(e.to_string()))?;
         crate::logs::listen();
         crate::errors::find_classes(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

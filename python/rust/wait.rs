@@ -24,7 +24,8 @@ pub fn in_thread<T: Send + 'static>(
         .spawn(move || {
             // Nobody waits any more after Ctrl-C: it is dropped here.
             let _ = sender.send(work());
-        })?;
+        })
+        .map_err(|e| raised(&Error::not_started("start a thread", e)))?;
     let done = Mutex::new(done);
     loop {
         match py.detach(|| lock(&done).recv_timeout(LOOK)) {

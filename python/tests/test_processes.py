@@ -262,3 +262,12 @@ def test_a_copy_forked_while_a_thread_waits_does_not_hang(loader: Make) -> None:
     thread.join(20)
     assert not thread.is_alive()
     assert os.waitstatus_to_exitcode(status) == 3
+
+
+def test_a_small_stack_refuses_the_import_with_its_limit() -> None:
+    program = "import resource; resource.setrlimit(resource.RLIMIT_STACK, (100 << 10, -1))"
+    program += "\nimport featherload"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1, done
+    for words in ("ImportError", "100 KiB", "512 KiB", "ulimit -s 8192"):
+        assert words in done.stderr, done.stderr

@@ -89,7 +89,7 @@ impl Surveyed {
                     let _open = open;
                     survey::each_header_of(index, limits, Upright::Exif, &note, &count, wanted)
                 })
-                .map_err(|e| Error::io("start a thread that reads headers", e))?;
+                .map_err(|e| Error::not_started("start a thread that reads headers", e))?;
             loop {
                 if tell(read.load(Ordering::Relaxed)).is_break() {
                     ended.store(true, Ordering::Relaxed);

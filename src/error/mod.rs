@@ -5,8 +5,10 @@
 //! change, so that callers can put them behind a prefix of their own. Sizes in them
 //! are words: [`size`], and [`needed`] beside [`room`] where two are compared.
 //!
-//! - `printable`: text of strangers, which a terminal shows and does not obey.
+//! - `printable`: text of strangers, which a terminal shows and does not obey;
+//! - `limits`: the limit of this process (`ulimit`) that explains what the system refused.
 
+pub(crate) mod limits;
 mod printable;
 
 use std::fmt;
@@ -18,6 +20,9 @@ use serde::{Serialize, Serializer};
 
 pub(crate) use self::printable::pieces;
 pub use self::printable::{is_harmless, printable, printable_within};
+
+/// Bytes of the stack of a thread, where none are requested (`std::thread`).
+const THREAD_STACK: usize = 2 << 20;
 
 /// What every fallible function of the crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -158,6 +163,23 @@ impl Error {
         e.to_string().replace('`', "'")
     }
 
+    /// A process or a thread that the system did not start: names the limit that was reached.
+    pub fn not_started(what: impl Into<String>, source: io::Error) -> Self {
+        let what = what.into();
+        // One error number for two reasons.
+        match source.raw_os_error() == Some(libc::EAGAIN) {
+            true if has_no_room(THREAD_STACK) => Self::io(
+                format!(
+                    "{what}: no memory for a stack of {}",
+                    size(THREAD_STACK as u64)
+                ),
+                io::Error::from_raw_os_error(libc::ENOMEM),
+            ),
+            true => Self::io(format!("{what} ({})", limits::processes()), source),
+            false => Self::io(what, source),
+        }
+    }
+
     /// The same error with advice behind a bad sample's reason; others stay as they are.
     #[must_use]
     pub fn advise_on_sample(self, advice: &str) -> Self {
@@ -218,6 +240,15 @@ impl Error {
     /// True when the operating system refused something; `source` says why.
     pub fn is_io(&self) -> bool {
         matches!(self, Self::Io { .. })
+    }
+
+    /// True when a limit of open files or of memory was reached. It says nothing of what was to
+    /// be opened.
+    pub fn is_limit(&self) -> bool {
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        source.raw_os_error().is_some_and(limits::is_reached)
     }
 
     /// The file or folder that it is about.
@@ -303,13 +334,29 @@ impl Error {
                 source,
             } => about(
                 [format!("{operation} ").into_bytes(), at(path)].concat(),
-                format!(": {source}"),
+                format!(": {source}{}", Limit(source)),
             ),
             Self::Io {
                 operation, source, ..
-            } => format!("{operation}: {source}").into_bytes(),
+            } => format!("{operation}: {source}{}", Limit(source)).into_bytes(),
         }
     }
+}
+
+/// What stands behind an error of the system where a limit of this process explains it.
+struct Limit<'a>(&'a io::Error);
+
+impl fmt::Display for Limit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.raw_os_error().and_then(limits::explain) {
+            Some(limit) => write!(f, "; {limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn has_no_room(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_err()
 }
 
 impl std::error::Error for Error {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::sys::clock::{RunningClock, monotonic_ns};
+use crate::sys::pid_namespace;
 use crate::sys::whole_file;
 
 /// Between two beats, at least.
@@ -30,7 +31,27 @@ pub(super) struct Right {
     /// Locked.
     file: File,
     path: PathBuf,
+    /// The PID namespace in which this process has its number.
+    namespace: u64,
     last: Option<Instant>,
+}
+
+/// A fetcher that leads, as other ranks see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leader {
+    pub(super) process: u32,
+    /// In the PID namespace of the process that looks: its number leads to it.
+    pub(super) is_near: bool,
+}
+
+impl Leader {
+    fn from_text(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        Some(Self {
+            process: words.next()?.parse().ok()?,
+            is_near: words.nth(1)?.parse() == Ok(pid_namespace::current().unwrap_or(0)),
+        })
+    }
 }
 
 impl Right {
@@ -42,6 +63,7 @@ impl Right {
         let mut right = Self {
             file,
             path,
+            namespace: pid_namespace::current().unwrap_or(0),
             last: None,
         };
         right.beat()?;
@@ -58,7 +80,8 @@ impl Right {
         }
         self.last = Some(Instant::now());
         // Always as long as before: it is written over.
-        let text = format!("{:>10} {:>20}\n", std::process::id(), monotonic_ns());
+        let (process, namespace) = (std::process::id(), self.namespace);
+        let text = format!("{process:>10} {:>20} {namespace:>20}\n", monotonic_ns());
         let write = self.file.write_all_at(text.as_bytes(), 0);
         write.map_err(|e| Error::io_at("write", &self.path, e))
     }
@@ -94,7 +117,7 @@ impl Watch {
         &mut self,
         planned: Duration,
         is_needed: impl FnOnce() -> bool,
-    ) -> Option<u32> {
+    ) -> Option<Leader> {
         let now = self.clock.read(planned);
         let seen = whole_file::read(&self.path, MOST_BYTES).unwrap_or_default();
         if seen != self.seen {
@@ -106,14 +129,14 @@ impl Watch {
         if still < NO_WONDER.min(self.limit) {
             return None;
         }
-        // One that writes no beats is of a version before them.
+        // One that writes no such beats is of a version before them.
         let text = str::from_utf8(&self.seen).ok()?;
-        let pid = text.split_whitespace().next()?.parse().ok()?;
+        let leader = Leader::from_text(text)?;
         if !is_needed() {
             self.since = now;
             return None;
         }
-        (still >= self.limit).then_some(pid)
+        (still >= self.limit).then_some(leader)
     }
 
     pub(super) fn limit(&self) -> Duration {
@@ -130,11 +153,11 @@ mod tests {
     const LOOK: Duration = Duration::from_millis(20);
 
     /// Looks until the leader is told of; after how many looks.
-    fn looks_until_told(watch: &mut Watch, pid: u32) -> usize {
+    fn looks_until_told(watch: &mut Watch, leader: Leader) -> usize {
         for n in 1..200 {
             std::thread::sleep(LOOK);
             if let Some(told) = watch.look(LOOK, || true) {
-                assert_eq!(told, pid);
+                assert_eq!(told, leader);
                 return n;
             }
         }
@@ -145,7 +168,10 @@ mod tests {
     fn a_leader_that_stands_still_is_told_by_its_number() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("leader.lock");
-        let me = std::process::id();
+        let me = Leader {
+            process: std::process::id(),
+            is_near: true,
+        };
         let mut watch = Watch::new(path.clone(), Duration::from_millis(200));
         // Nobody leads, or one that writes nothing.
         assert_eq!(watch.look(Duration::from_secs(9), || true), None);
@@ -161,13 +187,22 @@ mod tests {
         let written = fs::read(&path).unwrap();
         right.beat().unwrap();
         assert_eq!(fs::read(&path).unwrap(), written);
-        assert_eq!(written.len(), 32);
+        assert_eq!(written.len(), 53);
         // Nothing is needed of it.
         for _ in 0..20 {
             std::thread::sleep(LOOK);
             assert_eq!(watch.look(LOOK, || false), None);
         }
         assert!(looks_until_told(&mut watch, me) >= 5);
+    }
+
+    #[test]
+    fn a_leader_of_another_namespace_is_known_as_such() {
+        let own = pid_namespace::current().unwrap();
+        let of = |namespace: u64| Leader::from_text(&format!("7 12345 {namespace}\n")).unwrap();
+        assert!(of(own).is_near && !of(own + 1).is_near);
+        assert_eq!(of(own + 1).process, 7);
+        assert_eq!(Leader::from_text("7 12345\n"), None);
     }
 
     #[test]

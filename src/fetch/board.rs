@@ -19,6 +19,7 @@ use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Result};
 use crate::fetch::folder::{BOARD_BEGIN, BOARD_END, Folder};
+use crate::sys::replace::unique_name;
 
 const MAGIC: &[u8; 8] = b"\x89FLBRD1\n";
 const HEAD: usize = 24;
@@ -80,7 +81,7 @@ impl Board {
     /// # Errors
     /// A system that refuses.
     pub(super) fn make(folder: &Folder, number: u32) -> Result<Self> {
-        let name = format!("{}-{number}", std::process::id());
+        let name = format!("{}-{number}", unique_name());
         let path = folder.file(&format!("{BOARD_BEGIN}{name}{BOARD_END}"));
         let new = folder.file(&format!(".new-{name}"));
         let failed = |e: io::Error| Error::io_at("write", &path, e);

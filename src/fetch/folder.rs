@@ -13,7 +13,7 @@
 //! and in both
 //!   shard-000000.tar           whole, by its checksum; or as the object is called
 //!   shard-000001.tar.part      under way, or left by an earlier run and not compared yet
-//!   rank-PID-NUMBER.board      what a rank needs, locked while its fetcher lives
+//!   rank-RANDOM-NUMBER.board   what a rank needs, locked while its fetcher lives
 //!   leader.lock                locked by the fetcher that leads; its process, and a number that
 //!                              changes while it goes on
 //!   checksums                  of each shard that came: the one that it had then
@@ -30,6 +30,7 @@ use crate::fetch::beat::Right;
 use crate::fetch::book::Book;
 use crate::fetch::download::Shard;
 use crate::fetch::lease::MARK;
+use crate::sys::replace::unique_name;
 
 /// What stands in the mark, for people.
 const MARK_TEXT: &str = "Shards of an object store, fetched by featherload. May be removed while \
@@ -177,7 +178,7 @@ impl Folder {
     /// A system that refuses.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path.join(name);
-        let temporary = self.path.join(format!(".{name}.{}", std::process::id()));
+        let temporary = self.path.join(format!(".{name}.{}", unique_name()));
         let put = || {
             File::create(&temporary)?.write_all(bytes)?;
             fs::rename(&temporary, &path)

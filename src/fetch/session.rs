@@ -10,7 +10,7 @@ use crate::data::index::Index;
 use crate::error::{Error, Result, room};
 use crate::fetch::address::Address;
 use crate::fetch::beat;
-use crate::fetch::beat::Watch;
+use crate::fetch::beat::{Leader, Watch};
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
 use crate::fetch::disk::{least_room, on_disk};
@@ -306,13 +306,24 @@ impl Session {
 }
 
 /// What to say of a fetcher that leads and stands still.
-fn stands_still(folder: &Folder, leader: u32, limit: Duration) -> Trouble {
+fn stands_still(folder: &Folder, leader: Leader, limit: Duration) -> Trouble {
+    let Leader { process, is_near } = leader;
+    let (place, way) = match is_near {
+        true => (
+            "",
+            format!("let it go on (kill -CONT {process}) or end it (kill -KILL {process})"),
+        ),
+        // Here the number is another process's, or nobody's.
+        false => (
+            " of another PID namespace",
+            "let it go on or end it in its container".to_owned(),
+        ),
+    };
     Trouble::new(
         folder.path().display().to_string(),
         format!(
-            "process {leader} fetches for all runs of this folder, and has stood still for {} s: \
-             let it go on (kill -CONT {leader}) or end it (kill -KILL {leader}), then start this \
-             run again",
+            "process {process}{place} fetches for all runs of this folder, and has stood still \
+             for {} s: {way}, then start this run again",
             limit.as_secs_f64()
         ),
     )

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::iter::Sum;
 use std::ops::AddAssign;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_getcpuclockid};
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::measure::statistics::median;
 use crate::pool::ring::region::MEMFD_NAME;
 use crate::store;
+use crate::sys::pid_namespace;
 
 /// Memory of one process, or of several added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +61,7 @@ impl Memory {
     /// When it is gone, or /proc does not show it.
     pub fn read(pid: i32) -> Result<Self> {
         let read = |file: &str| {
-            let path = format!("/proc/{pid}/{file}");
+            let path = in_proc(pid)?.join(file);
             fs::read_to_string(&path).map_err(|e| Error::io_at("read", &path, e))
         };
         let rollup = read("smaps_rollup")?;
@@ -296,13 +298,18 @@ impl TreeUsage {
     }
 }
 
+fn in_proc(pid: i32) -> Result<PathBuf> {
+    let failed = |e| Error::io(format!("find process {pid} in /proc"), e);
+    pid_namespace::folder(pid).map_err(failed)
+}
+
 /// The process's own time to the nanosecond, and in the kernel's ticks (10 ms
 /// as a rule) that of the children that it has reaped.
 fn cpu_seconds(pid: i32) -> Result<f64> {
     let own = clock_getcpuclockid(Pid::from_raw(pid))
         .and_then(ClockId::now)
         .map_err(|e| Error::io(format!("read the CPU clock of process {pid}"), e))?;
-    let path = format!("/proc/{pid}/stat");
+    let path = in_proc(pid)?.join("stat");
     let text = fs::read_to_string(&path).map_err(|e| Error::io_at("read", &path, e))?;
     // The name, in brackets, may hold anything: count fields behind its end.
     let after = text.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -321,7 +328,7 @@ fn cpu_seconds(pid: i32) -> Result<f64> {
 
 /// The second number of schedstat, nanoseconds.
 fn queued_seconds(pid: i32) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let text = fs::read_to_string(in_proc(pid).ok()?.join("schedstat")).ok()?;
     let ns: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(ns as f64 * 1e-9)
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::pool::crew;
 use crate::pool::ring::{Layout, Shape};
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::sys::{cgroup, memory, probe};
+use crate::sys::{cgroup, memory, probe, stack};
 
 pub use crate::sys::cpu::CpuLevel;
 
@@ -69,6 +69,14 @@ impl CgroupLimits {
 /// that is larger is refused.
 pub fn available_memory() -> Option<u64> {
     memory::available_bytes()
+}
+
+/// Whether the stack of a process may become as large as a run needs: a program's first check.
+///
+/// # Errors
+/// Names the limit (`ulimit -s`), the least value and how to raise it.
+pub fn check_stack() -> Result<()> {
+    stack::check()
 }
 
 /// The number of workers when none is given: the CPUs that this process may

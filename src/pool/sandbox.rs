@@ -5,6 +5,7 @@
 //! thing before its first row. Never in here: lists of calls and rights (`sys/sandbox`).
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -12,14 +13,18 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, limits};
 use crate::sys::process;
 use crate::sys::sandbox::calls::Own;
 use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
 use crate::sys::sealed::SealedBytes;
+
+/// Exit status of a trial that failed without an error of the system: no error has this number.
+const OTHER_REFUSAL: i32 = 255;
 
 /// Forks that fail, and the wait between two.
 const FORK_TRIES: u32 = 50;
@@ -120,11 +125,11 @@ pub(crate) fn unseal(readable: OwnedFd) -> Result<Vec<PathBuf>> {
 /// How a child that tried something ended.
 enum Trial {
     Passed,
-    /// An error, without more than that.
-    Refused,
+    /// An error of the system, by its number; 0 for one that has none.
+    Refused(i32),
     /// It asked for a call that is not on the list.
     Unlisted,
-    Killed,
+    Killed(Signal),
 }
 
 impl Trial {
@@ -132,13 +137,26 @@ impl Trial {
     fn judge(self, check: fn() -> Result<()>) -> Result<()> {
         match self {
             Self::Passed => Ok(()),
-            Self::Refused => {
+            Self::Refused(0) => {
                 check().and_then(|()| Err(Error::config("this system refuses it to a process")))
             }
+            Self::Refused(errno) => Err(Error::io(
+                "try it in a process",
+                io::Error::from_raw_os_error(errno),
+            )),
             Self::Unlisted => Err(Error::config(
                 "this program's allocator makes system calls that are not on it",
             )),
-            Self::Killed => Err(Error::config("this system ends a process that asks for it")),
+            // By itself, as where its memory ends.
+            Self::Killed(signal @ (Signal::SIGABRT | Signal::SIGSEGV)) => {
+                let limits = limits::memory().map_or(String::new(), |limits| format!("; {limits}"));
+                Err(Error::config(format!(
+                    "the process that tried it ended by {signal}{limits}"
+                )))
+            }
+            Self::Killed(signal) => Err(Error::config(format!(
+                "this system ends a process that asks for it ({signal})"
+            ))),
         }
     }
 }
@@ -147,7 +165,7 @@ impl Trial {
 fn trial(what: impl Fn() -> Result<()>) -> Result<Trial> {
     let mut tries = 0;
     let child = loop {
-        match process::fork_never_returning(|| i32::from(what().is_err())) {
+        match process::fork_never_returning(|| what().map_or_else(|e| exit_status(&e), |()| 0)) {
             Ok(child) => break child,
             // A limit on processes may pass.
             Err(_) if tries < FORK_TRIES => tries += 1,
@@ -156,11 +174,22 @@ fn trial(what: impl Fn() -> Result<()>) -> Result<Trial> {
         std::thread::sleep(FORK_WAIT);
     };
     Ok(match process::exit_code(child)? {
-        Some(0) => Trial::Passed,
-        Some(calls::EXIT_REFUSED) => Trial::Unlisted,
-        Some(_) => Trial::Refused,
-        None => Trial::Killed,
+        Ok(0) => Trial::Passed,
+        Ok(calls::EXIT_REFUSED) => Trial::Unlisted,
+        Ok(OTHER_REFUSAL) => Trial::Refused(0),
+        Ok(errno) => Trial::Refused(errno),
+        Err(signal) => Trial::Killed(signal),
     })
+}
+
+/// The number of the system's error, by which the parent names it.
+fn exit_status(e: &Error) -> i32 {
+    match e {
+        Error::Io { source, .. } => source.raw_os_error(),
+        _ => None,
+    }
+    .filter(|errno| *errno != calls::EXIT_REFUSED)
+    .unwrap_or(OTHER_REFUSAL)
 }
 
 fn enter_files(readable: &[PathBuf]) -> Result<()> {
@@ -168,7 +197,8 @@ fn enter_files(readable: &[PathBuf]) -> Result<()> {
     FileRules::new(readable)?.enter()
 }
 
-/// And takes memory as decoders do, for which some allocators make calls of their own.
+/// And takes memory as decoders do, for which some allocators make calls of their own. Blocks
+/// that a limit of memory has no room for are left out: workers may live with smaller ones.
 fn enter_calls() -> Result<()> {
     static REFUSED_CALL: AtomicU64 = AtomicU64::new(0);
     calls::check()?;
@@ -179,7 +209,10 @@ fn enter_calls() -> Result<()> {
     };
     calls::enter(&own, &REFUSED_CALL)?;
     for _ in 0..2 {
-        let blocks: Vec<Vec<u8>> = (4..25).map(|bits| Vec::with_capacity(1 << bits)).collect();
+        let mut blocks: [Vec<u8>; 25] = Default::default();
+        for (bits, block) in blocks.iter_mut().enumerate().skip(4) {
+            let _ = block.try_reserve_exact(1 << bits);
+        }
         drop(std::hint::black_box(blocks));
     }
     Ok(())

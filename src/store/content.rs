@@ -10,11 +10,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+use nix::sys::statfs::statfs;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::sys::shared::SharedMemory;
+use crate::sys::storage::{self, Bytes};
 
 /// By which the memory is told apart from other memory of a process.
 pub(crate) const MEMFD_NAME: &str = "featherload-store";
@@ -50,9 +51,16 @@ impl Content {
                 SharedMemory::create(MEMFD_NAME, len).map(Self::Memory)
             }
             Holding::File => {
-                let failed = |e| Error::io_at("make a file in", folder, e);
+                let failed = |e: std::io::Error| Error::io_at("make a file in", folder, e);
                 let file = tempfile::tempfile_in(folder).map_err(failed)?;
                 check_folder(folder, bytes)?;
+                if storage::bytes_in(folder).map_err(failed)? == Bytes::Unknown {
+                    tracing::warn!(
+                        "{} is on FUSE: whether its program keeps files in memory is not known, \
+                         and memory_limit does not count that; a store_folder on a disk avoids it",
+                        folder.display()
+                    );
+                }
                 file.set_len(bytes).map_err(failed)?;
                 Ok(Self::File(file))
             }
@@ -239,7 +247,7 @@ fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     Ok(())
 }
 
-/// That a folder is on a disk, with room for a file of so many bytes.
+/// That a folder is on storage, with room for a file of so many bytes.
 ///
 /// # Errors
 /// It is not, or there is no such folder.
@@ -253,8 +261,9 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
             ),
         )
     };
-    let kind = statfs(folder).map_err(|e| Error::io_at("look at the disk of", folder, e))?;
-    if kind.filesystem_type() == TMPFS_MAGIC {
+    let failed = |e: std::io::Error| Error::io_at("look at the disk of", folder, e);
+    let kind = statfs(folder).map_err(|e| failed(e.into()))?;
+    if storage::bytes_in(folder).map_err(failed)? == Bytes::InMemory {
         return Err(wrong(
             "lies in memory, and the images do not fit there".into(),
         ));
@@ -293,8 +302,8 @@ fn no_disk(e: std::io::Error) -> SampleFault {
 /// unless that lies in memory.
 pub(crate) fn default_folder() -> PathBuf {
     let folder = std::env::temp_dir();
-    match statfs(&folder) {
-        Ok(found) if found.filesystem_type() == TMPFS_MAGIC => PathBuf::from("/var/tmp"),
+    match storage::bytes_in(&folder) {
+        Ok(Bytes::InMemory) => PathBuf::from("/var/tmp"),
         _ => folder,
     }
 }

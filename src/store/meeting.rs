@@ -1,12 +1,14 @@
 //! Where the processes of a machine that train on the same images find one store.
 //!
-//! In the consumer. A small file per store lists who has it open: process and
+//! In the consumer. A small file per store lists who has it open: process, PID namespace and
 //! descriptors. Who comes later opens the same memory through `/proc`, so nothing has a
-//! name that outlives its users, and any of them may end first, in any way. Only
-//! processes of the same user meet. Never in here: what a store holds.
+//! name that outlives its users, and any of them may end first, in any way. Each locks a byte
+//! of the file while it lives, which processes of every namespace see. Only processes of the
+//! same user and of the same PID namespace meet: a number of another namespace leads to no
+//! process, or to another one. Never in here: what a store holds.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::store::content::Holding;
 use crate::store::pictures::Pictures;
 use crate::store::places::Places;
+use crate::sys::{pid_namespace, turns};
 
 /// What the names of lists begin with.
 const NAME: &str = "store-";
@@ -29,7 +32,12 @@ const MOST_LIST: u64 = 1 << 20;
 /// Who has the store open, and under which descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Guest {
+    /// Its number in its namespace.
     process: i32,
+    /// Inode number of its PID namespace.
+    namespace: u64,
+    /// The byte of the list that it locks while it lives.
+    seat: u64,
     control: i32,
     content: i32,
     holding: Holding,
@@ -40,6 +48,8 @@ struct Guest {
 pub(crate) struct Presence {
     file: PathBuf,
     guest: Guest,
+    /// Open for as long as this process lives: with it ends the lock of its seat.
+    _seat: File,
 }
 
 /// The store of `key`: that of a process which has it and whose kind `suits`, or the one
@@ -56,17 +66,34 @@ pub(crate) fn meet(
 ) -> Result<(Pictures, Option<Presence>)> {
     let listed = folder()
         .map(|folder| folder.join(format!("{NAME}{key:032x}")))
-        .and_then(|path| Ok((List::open(&path)?, path)));
-    let (mut list, path) = match listed {
+        .and_then(|path| Ok((List::open(&path)?, path, current_namespace()?)));
+    let (mut list, path, namespace) = match listed {
         Ok(listed) => listed,
         Err(e) => {
             tracing::warn!("decoded images are not shared with other processes: {e}");
             return Ok((create()?, None));
         }
     };
-    list.guests.retain(is_alive);
-    let found = list.guests.iter().filter(|guest| suits(guest.holding));
-    let found = found.filter_map(|guest| ask(guest, places, key)).next();
+    list.keep_the_living();
+    let suitable = list.guests.iter().filter(|guest| suits(guest.holding));
+    let (near, far): (Vec<&Guest>, Vec<&Guest>) =
+        suitable.partition(|guest| guest.namespace == namespace);
+    let found = near
+        .into_iter()
+        .filter_map(|guest| ask(guest, places, key))
+        .next();
+    if let (None, Some(guest)) = (&found, far.first()) {
+        tracing::warn!(
+            "decoded images are not shared with {}: process {} of PID namespace {} has them, and \
+             this process is in namespace {namespace}; start both in one PID namespace",
+            match far.len() {
+                1 => "another process".to_owned(),
+                n => format!("{n} other processes"),
+            },
+            guest.process,
+            guest.namespace
+        );
+    }
     let made = found.map_or_else(create, Ok);
     let store = match made {
         Ok(store) => store,
@@ -78,34 +105,62 @@ pub(crate) fn meet(
     let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
     let guest = Guest {
         process: getpid().as_raw(),
+        namespace,
+        seat: list.free_seat(),
         control,
         content,
         holding: store.holding(),
     };
     list.guests.push(guest);
-    let written = list.write(&path);
+    let written = list.seat(&guest).and_then(|seat| {
+        list.write(&path)?;
+        Ok(seat)
+    });
     drop(list);
-    if let Err(e) = written {
-        tracing::warn!("decoded images are not shared with other processes: {e}");
-        return Ok((store, None));
+    match written {
+        Ok(seat) => {
+            sweep(&path);
+            let presence = Presence {
+                file: path,
+                guest,
+                _seat: seat,
+            };
+            Ok((store, Some(presence)))
+        }
+        Err(e) => {
+            tracing::warn!("decoded images are not shared with other processes: {e}");
+            Ok((store, None))
+        }
     }
-    sweep(&path);
-    Ok((store, Some(Presence { file: path, guest })))
 }
 
-fn is_alive(guest: &Guest) -> bool {
-    Path::new(&format!("/proc/{}", guest.process)).exists()
+fn current_namespace() -> Result<u64> {
+    pid_namespace::current().map_err(|e| Error::io("find the PID namespace of this process", e))
 }
 
-/// The store that a guest has open; none where it has gone, or has another one by now.
+/// The store that a guest of this namespace has open; none where it has gone, or has another
+/// one by now. A living one that may not be asked is reported.
 fn ask(guest: &Guest, places: &Places, key: u128) -> Option<Pictures> {
-    let open = |fd: i32| {
-        let path = format!("/proc/{}/fd/{fd}", guest.process);
-        let opened = File::options().read(true).write(true).open(path);
-        opened.ok().map(OwnedFd::from)
+    let open = |fd: i32| -> io::Result<OwnedFd> {
+        let path = pid_namespace::folder(guest.process)?.join(format!("fd/{fd}"));
+        let opened = File::options().read(true).write(true).open(path)?;
+        Ok(OwnedFd::from(opened))
     };
-    let (control, content) = (open(guest.control)?, open(guest.content)?);
-    Pictures::open(places.clone(), guest.holding, control, content, key).ok()
+    let opened = open(guest.control).and_then(|control| Ok((control, open(guest.content)?)));
+    match opened {
+        Ok((control, content)) => {
+            Pictures::open(places.clone(), guest.holding, control, content, key).ok()
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(e) => {
+            let e = Error::io(format!("open its memory in /proc/{}/fd", guest.process), e);
+            tracing::warn!(
+                "decoded images are not shared with process {}: {e}",
+                guest.process
+            );
+            None
+        }
+    }
 }
 
 impl Drop for Presence {
@@ -188,6 +243,28 @@ impl List {
         named.then_some(list)
     }
 
+    /// Only those that still have their seats.
+    fn keep_the_living(&mut self) {
+        let file = &self.file;
+        // A system that does not answer has lost nobody.
+        self.guests
+            .retain(|guest| turns::is_kept(file, guest.seat).unwrap_or(true));
+    }
+
+    /// A seat that no guest has.
+    fn free_seat(&self) -> u64 {
+        let taken = self.guests.iter().map(|guest| guest.seat).max();
+        taken.map_or(0, |seat| seat.saturating_add(1))
+    }
+
+    /// Takes the seat of this process.
+    fn seat(&self, guest: &Guest) -> Result<File> {
+        let file = self.file.try_clone();
+        let file = file.map_err(|e| Error::io("have the list of a store open", e))?;
+        turns::keep(&file, guest.seat)?;
+        Ok(file)
+    }
+
     fn write(&mut self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec(&self.guests)
             .map_err(|e| Error::protocol(format!("write who has a store: {e}")))?;
@@ -213,7 +290,7 @@ impl Drop for List {
     }
 }
 
-/// Takes away the lists beside `own` that name no process which is alive: who was killed
+/// Takes away the lists beside `own` that name no process which is alive: one that was killed
 /// could not.
 fn sweep(own: &Path) {
     let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
@@ -230,7 +307,7 @@ fn sweep(own: &Path) {
         let Some(mut list) = File::open(&path).ok().and_then(List::of) else {
             continue;
         };
-        list.guests.retain(is_alive);
+        list.keep_the_living();
         list.end(&path);
     }
 }
@@ -286,10 +363,29 @@ mod tests {
         (store, presence.unwrap(), !made.get())
     }
 
-    fn write(path: &Path, guests: &[Guest]) {
+    /// The guests that live have their seats until the files are closed.
+    fn write(path: &Path, dead: &[Guest], living: &[Guest]) -> Vec<File> {
         let mut list = List::open(path).unwrap();
-        list.guests = guests.to_vec();
+        list.guests = [dead, living].concat();
         list.write(path).unwrap();
+        let file = || File::options().write(true).open(path).unwrap();
+        let seated = living.iter().map(|guest| {
+            let file = file();
+            turns::keep(&file, guest.seat).unwrap();
+            file
+        });
+        seated.collect()
+    }
+
+    fn guest(process: i32, seat: u64, [control, content]: [i32; 2]) -> Guest {
+        Guest {
+            process,
+            namespace: current_namespace().unwrap(),
+            seat,
+            control,
+            content,
+            holding: Holding::Memory,
+        }
     }
 
     fn key(of: &str) -> u128 {
@@ -327,27 +423,40 @@ mod tests {
         let (other, ..) = met(key ^ 1);
         let [control, content] = other.descriptors().map(|fd| fd.as_raw_fd());
         let path = folder().unwrap().join(format!("store-{key:032x}"));
-        let guest = |process, control, content| Guest {
-            process,
-            control,
-            content,
-            holding: Holding::Memory,
-        };
         let own = getpid().as_raw();
-        // No such process, no such descriptors, another store's, and one that is none.
-        let guests = [
-            guest(i32::MAX, 3, 4),
-            guest(own, 9_999, 9_998),
-            guest(own, control, content),
-            guest(own, 0, 1),
+        // No such descriptors, another store's, and one that is none.
+        let living = [
+            guest(own, 1, [9_999, 9_998]),
+            guest(own, 2, [control, content]),
+            guest(own, 3, [0, 1]),
         ];
-        write(&path, &guests);
+        let seats = write(&path, &[guest(i32::MAX, 0, [3, 4])], &living);
         let (_store, presence, was_there) = met(key);
         assert!(!was_there);
         let listed = List::open(&path).unwrap();
-        assert_eq!(listed.guests.last(), Some(&presence.guest));
-        // Those whose process is alive may have other stores.
-        assert!(listed.guests.iter().all(|guest| guest.process == own));
+        assert_eq!(listed.guests, [&living[..], &[presence.guest]].concat());
+        drop(seats);
+    }
+
+    #[test]
+    fn a_guest_of_another_namespace_is_not_asked_and_keeps_its_place() {
+        let key = key("namespace");
+        let path = folder().unwrap().join(format!("store-{key:032x}"));
+        let (store, _presence, _) = met(key);
+        let descriptors = store.descriptors().map(|fd| fd.as_raw_fd());
+        // By its number and its descriptors it is this process, which has the store.
+        let mut far = guest(getpid().as_raw(), 7, descriptors);
+        far.namespace += 1;
+        let seats = write(&path, &[], &[far]);
+        let (_other, presence, was_there) = met(key);
+        assert!(!was_there);
+        assert_eq!(List::open(&path).unwrap().guests, [far, presence.guest]);
+        // It ends, as only its lock tells.
+        drop(seats);
+        let (_third, last, was_there) = met(key);
+        assert!(was_there);
+        let guests = List::open(&path).unwrap().guests.clone();
+        assert_eq!(guests, [presence.guest, last.guest]);
     }
 
     #[test]
@@ -355,13 +464,7 @@ mod tests {
         let killed = folder()
             .unwrap()
             .join(format!("store-{:032x}", key("killed")));
-        let guest = Guest {
-            process: i32::MAX,
-            control: 3,
-            content: 4,
-            holding: Holding::File,
-        };
-        write(&killed, &[guest]);
+        write(&killed, &[guest(i32::MAX, 0, [3, 4])], &[]);
         let empty = killed.with_file_name(format!("store-{:032x}", key("empty")));
         fs::write(&empty, b"").unwrap();
         let (_store, living, _) = met(key("living"));
@@ -392,13 +495,7 @@ mod tests {
     fn a_list_is_read_up_to_its_limit() {
         let key = key("long");
         let path = folder().unwrap().join(format!("store-{key:032x}"));
-        let guest = Guest {
-            process: getpid().as_raw(),
-            control: 0,
-            content: 0,
-            holding: Holding::Memory,
-        };
-        write(&path, &[guest]);
+        write(&path, &[guest(getpid().as_raw(), 0, [0, 0])], &[]);
         assert_eq!(List::open(&path).unwrap().guests.len(), 1);
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(1 << 40).unwrap();

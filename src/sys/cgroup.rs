@@ -4,8 +4,9 @@
 //! the machine. A limit holds for a group and all below it, so the least on the
 //! way to the root counts. What cannot be read sets no limit.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use super::text_file;
 
 /// A limit of version 1 that is none: the largest page-aligned number, or close.
 const NO_LIMIT: u64 = 1 << 62;
@@ -54,8 +55,8 @@ enum Version {
 impl Controller {
     /// `root` is `/`, but in tests.
     fn find(root: &Path, name: &str) -> Option<Self> {
-        let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-        let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
+        let groups = text_file::of_kernel(&root.join("proc/self/cgroup"))?;
+        let mounts = text_file::of_kernel(&root.join("proc/self/mountinfo"))?;
         // number:controllers:path; a controller of version 1 is not in version 2.
         let mut lines = groups.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -95,7 +96,7 @@ impl Controller {
         };
         let left = |group: &PathBuf| {
             let limit = self.limit_of(group)?;
-            let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+            let stat = text_file::of_kernel(&group.join("memory.stat")).unwrap_or_default();
             let cached: u64 = cache.iter().filter_map(|key| value(&stat, key)).sum();
             let used = number(&group.join(used))?;
             Some(limit.saturating_sub(used.saturating_sub(cached)))
@@ -134,7 +135,7 @@ impl Controller {
                     number(&group.join("cpu.cfs_period_us"))?,
                 ),
                 Version::Two => {
-                    let text = fs::read_to_string(group.join("cpu.max")).ok()?;
+                    let text = text_file::of_kernel(&group.join("cpu.max"))?;
                     let (quota, period) = text.trim().split_once(' ')?;
                     (quota.parse().ok()?, period.parse().ok()?)
                 }
@@ -169,7 +170,7 @@ fn mount<'a>(line: &'a str, version: Version, controller: &str) -> Option<(&'a s
 
 /// The number in a file; none for "max", for -1, and for a file that is not there.
 fn number(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
+    text_file::of_kernel(file)?.trim().parse().ok()
 }
 
 fn value(text: &str, key: &str) -> Option<u64> {
@@ -180,6 +181,7 @@ fn value(text: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();

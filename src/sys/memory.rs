@@ -5,19 +5,19 @@
 
 use std::fs;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::fstat;
 
-use super::cgroup;
+use super::{cgroup, text_file};
 use crate::error::{Error, Result};
 
 /// What the machine has available and what the cgroup leaves, the smaller of
 /// the two; none where neither is told.
 pub(crate) fn available_bytes() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo")
-        .ok()
+    let machine = text_file::of_kernel(Path::new("/proc/meminfo"))
         .and_then(|text| available_in_meminfo(&text));
     [machine, cgroup::memory_left()].into_iter().flatten().min()
 }

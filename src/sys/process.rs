@@ -134,27 +134,32 @@ pub(crate) fn preloaded() -> Option<String> {
 /// # Errors
 /// Says what to do where it is not mounted.
 pub(crate) fn check_proc() -> Result<()> {
-    fs::read_dir("/proc/self/task").map(drop).map_err(|e| {
-        Error::config(format!(
-            "worker processes need /proc, which is not mounted here (read /proc/self/task: {e}): \
-             mount it, or use `workers: 0`"
-        ))
-    })
+    let tasks = "/proc/self/task";
+    match fs::read_dir(tasks) {
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Err(Error::config(format!(
+            "worker processes need /proc, which is not mounted here (read {tasks}: {e}): mount \
+             it, or use `workers: 0`"
+        ))),
+        Err(e) => Err(Error::io_at("read", tasks, e)),
+    }
 }
 
 /// True when a descriptor of this process leads to an NVIDIA device: CUDA was
 /// initialised here and would not survive a fork.
-pub(crate) fn cuda_initialised() -> bool {
-    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
-        return false;
-    };
-    entries.flatten().any(|e| {
+///
+/// # Errors
+/// Descriptors that cannot be listed.
+pub(crate) fn cuda_initialised() -> Result<bool> {
+    let folder = "/proc/self/fd";
+    let entries = fs::read_dir(folder).map_err(|e| Error::io_at("read", folder, e))?;
+    Ok(entries.flatten().any(|e| {
         fs::read_link(e.path()).is_ok_and(|to| {
             to.as_os_str()
                 .as_encoded_bytes()
                 .starts_with(b"/dev/nvidia")
         })
-    })
+    }))
 }
 
 /// Runs `child` in a forked process that can never return to the caller's
@@ -177,7 +182,7 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     }
     // SAFETY: one thread (checked above), so every lock is free and the child
     // may run ordinary code; it leaves only through `_exit`.
-    match unsafe { nix::unistd::fork() }.map_err(|e| Error::io("fork", e))? {
+    match unsafe { nix::unistd::fork() }.map_err(|e| Error::not_started("fork", e.into()))? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(101);
@@ -186,12 +191,12 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     }
 }
 
-/// Waits for a child: its exit status, none when a signal ended it.
-pub(crate) fn exit_code(child: Pid) -> Result<Option<i32>> {
+/// Waits for a child: its exit status, or the signal that ended it.
+pub(crate) fn exit_code(child: Pid) -> Result<std::result::Result<i32, Signal>> {
     loop {
         match waitpid(child, None) {
-            Ok(WaitStatus::Exited(_, code)) => return Ok(Some(code)),
-            Ok(WaitStatus::Signaled(..)) => return Ok(None),
+            Ok(WaitStatus::Exited(_, code)) => return Ok(Ok(code)),
+            Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(Err(signal)),
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(Error::io("waitpid", e)),
         }

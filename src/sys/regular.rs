@@ -18,7 +18,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{FsType, fstatfs, statfs};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::{FaultKind, SampleFault, limits};
 use crate::sys::sandbox::files;
 
 /// By what one file is told from another that took its place.
@@ -152,8 +152,9 @@ pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, Stamp), SampleFault>
             Errno::EACCES if files::is_limited() => {
                 "; make it readable, or start the run again where links or folders of the data set \
                  were replaced since it began: workers may read nothing else (option sandbox)"
+                    .to_owned()
             }
-            _ => "",
+            e => limits::explain(e as i32).map_or(String::new(), |limit| format!("; {limit}")),
         };
         SampleFault::new(
             FaultKind::Unreadable,

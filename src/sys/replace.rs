@@ -3,6 +3,7 @@
 //! Runs in the consumer.
 
 use std::fs::{File, Permissions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -54,6 +55,13 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)
         .and_then(|f| f.sync_all())
         .map_err(|e| Error::io_at("sync", folder, e))
+}
+
+/// Letters that no other process has, on this machine or another: numbers of processes repeat
+/// in each PID namespace.
+pub(crate) fn unique_name() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{random:016x}")
 }
 
 /// Whether a name is one that [`beside`] gives.

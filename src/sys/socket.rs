@@ -24,6 +24,9 @@ const SLEEP: Duration = Duration::from_millis(250);
 /// Descriptors one message may carry.
 const MAX_DESCRIPTORS: usize = 16;
 
+/// What the receiver of a message does with its descriptors.
+const TAKE: &str = "take the descriptors of a control message";
+
 /// Two ends of a connection, both closed on exec.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
     socketpair(
@@ -123,10 +126,11 @@ pub(crate) fn receive(
             Err(e) => return Err(Error::io("receive a control message", e)),
         };
         let mut fds = Vec::new();
-        for c in message
-            .cmsgs()
-            .map_err(|e| Error::io("read the descriptors of a control message", e))?
-        {
+        for c in message.cmsgs().map_err(|e| match e {
+            // Descriptors were cut off: there is space for all that we send.
+            Errno::ENOBUFS => Error::io(TAKE, Errno::EMFILE),
+            e => Error::io(TAKE, e),
+        })? {
             if let ControlMessageOwned::ScmRights(raw) = c {
                 for fd in raw {
                     // SAFETY: the kernel has just installed `fd` for this

@@ -4,7 +4,11 @@
 //! so reading stops at the first zero byte, which no text has.
 
 use std::fmt;
+use std::fs;
 use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use crate::error::Error;
 
 /// Read at a time.
 const PIECE: usize = 64 << 10;
@@ -27,6 +31,18 @@ impl fmt::Display for Refused {
             Self::Zero(at) => write!(f, "is no text: it has a zero byte at byte {at}"),
         }
     }
+}
+
+/// A file of the kernel; none where it cannot be read. Warns where that is a limit of this
+/// process: the file may be there.
+pub(crate) fn of_kernel(path: &Path) -> Option<String> {
+    let read = fs::read_to_string(path).map_err(|e| Error::io_at("read", path, e));
+    read.inspect_err(|e| {
+        if e.is_limit() {
+            tracing::warn!("a limit of this machine is not known: {e}");
+        }
+    })
+    .ok()
 }
 
 /// The bytes up to the end, `most` of them at the most.

@@ -27,13 +27,17 @@ pub(crate) fn with_pool<R: Send>(
 ) -> Result<R> {
     thread::scope(|scope| {
         let mut handles = Vec::new();
+        let mut refused = None;
         let mut threads = threads.max(1);
         let pool = loop {
             let built = ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .spawn_handler(|thread| {
                     let builder = thread::Builder::new().name(name.to_owned());
-                    handles.push(builder.spawn_scoped(scope, || thread.run())?);
+                    let started = builder.spawn_scoped(scope, || thread.run());
+                    // Rayon's own error does not tell the number.
+                    let started = started.inspect_err(|e| refused = e.raw_os_error());
+                    handles.push(started?);
                     Ok(())
                 })
                 .build();
@@ -41,8 +45,9 @@ pub(crate) fn with_pool<R: Send>(
                 Ok(pool) => break pool,
                 Err(_) if threads > 1 => threads /= 2,
                 Err(e) => {
-                    let what = "start a thread (the limit of processes: ulimit -u, pids.max)";
-                    return Err(Error::io(what, io::Error::other(e)));
+                    let e =
+                        refused.map_or_else(|| io::Error::other(e), io::Error::from_raw_os_error);
+                    return Err(Error::not_started("start a thread", e));
                 }
             }
         };

@@ -81,6 +81,30 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// Locks byte `at` until the last descriptor of this opened file is closed: for as long as a
+/// process of whatever namespace lives.
+///
+/// # Errors
+/// Another process has it; a system that refuses.
+pub(crate) fn keep(file: &File, at: u64) -> Result<()> {
+    let range = of_byte(libc::F_WRLCK, at)?;
+    let locked = fcntl(file, FcntlArg::F_OFD_SETLK(&range));
+    locked
+        .map(drop)
+        .map_err(|e| Error::io("lock a byte of a file", e))
+}
+
+/// Whether somebody keeps byte `at`.
+///
+/// # Errors
+/// A system that refuses.
+pub(crate) fn is_kept(file: &File, at: u64) -> Result<bool> {
+    let mut range = of_byte(libc::F_WRLCK, at)?;
+    let read = fcntl(file, FcntlArg::F_OFD_GETLK(&mut range));
+    read.map_err(|e| Error::io("read the locks of a file", e))?;
+    Ok(i32::from(range.l_type) != libc::F_UNLCK)
+}
+
 fn of_byte(kind: libc::c_int, at: u64) -> Result<libc::flock> {
     let at = libc::off_t::try_from(at)
         .map_err(|_| Error::protocol(format!("byte {at} lies behind every file's end")))?;
@@ -119,6 +143,20 @@ mod tests {
         assert!(b.take(file.as_fd(), 7).unwrap().is_none());
         drop(a);
         assert!(b.take(file.as_fd(), 7).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_kept_byte_is_free_when_its_last_descriptor_is_closed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let other = File::open(file.path()).unwrap();
+        let kept = file.as_file().try_clone().unwrap();
+        keep(&kept, 5).unwrap();
+        assert!(is_kept(&other, 5).unwrap() && !is_kept(&other, 6).unwrap());
+        assert!(keep(&file.reopen().unwrap(), 5).is_err());
+        drop(kept);
+        assert!(is_kept(&other, 5).unwrap());
+        drop(file.into_file());
+        assert!(!is_kept(&other, 5).unwrap());
     }
 
     #[test]

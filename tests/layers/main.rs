@@ -152,6 +152,7 @@ const UNSAFE: &[&str] = &[
     "src/sys/shared.rs",
     "src/sys/socket.rs",
     "src/sys/stderr.rs",
+    "src/sys/storage.rs",
     "src/jobs/bare/maps.rs",
     "src/jobs/images/files.rs",
     "src/jobs/input.rs",

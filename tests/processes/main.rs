@@ -5,9 +5,11 @@ mod common;
 
 mod big_caller;
 mod limits;
+mod namespaces;
 mod rss;
 mod scene_memory;
 mod shutdown;
 mod stderr;
 mod surroundings;
+mod ulimits;
 mod worker_memory;

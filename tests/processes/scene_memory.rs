@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::common::FEATHERLOAD;
 use crate::common::command::{command, featherload, object, refusal, refusal_of_plan, stdout};
 use crate::common::processes::{MARK, fresh_mark, marked};
+use crate::namespaces::unshared;
 
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 900;
@@ -371,6 +372,31 @@ fn a_plan_is_printed_and_refused_like_the_run() {
         let said = refusal_of_plan(&featherload(&scene.words(kind, &device)));
         assert!(said.contains("gpu-memory-limit allows 1 MiB"), "{said}");
     }
+}
+
+#[test]
+fn a_store_folder_on_overlayfs_over_memory_is_refused() {
+    let scene = Large::plain();
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        cd \"$1\" && shift
+        mkdir memory merged && mount -t tmpfs none memory
+        mkdir memory/lower memory/upper memory/work
+        layers=lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work
+        mount -t overlay none -o \"$layers\" merged || { echo none && exit 0; }
+        exec \"$@\" --store-folder merged";
+    let limit = ["--workers", "2", "--plan", "--memory-limit", "36M"];
+    let words = scene.words("rays", &limit);
+    let arguments = [&[folder.path().to_str().unwrap(), FEATHERLOAD], &words[..]];
+    let Some(out) = unshared("-Urm", script, &arguments.concat()) else {
+        return;
+    };
+    if stdout(&out) == "none\n" {
+        println!("NOT CHECKED: this system gives tests no overlayfs");
+        return;
+    }
+    let said = refusal_of_plan(&out);
+    assert!(said.contains("merged lies in memory"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `bench --ceiling`: processes that do nothing but decode, run in turns with
 //! the loader.
 
+use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -52,11 +53,9 @@ impl Ceiling {
         let recipe = recipe.to_text(RecipeFormat::Toml)?;
         let plan = serde_json::to_string(plan).map_err(json)?;
         // The sealed memory itself: no file is made that a kill would leave.
-        let saved_index = format!(
-            "/proc/{}/fd/{}",
-            std::process::id(),
-            index.as_fd().as_raw_fd()
-        );
+        // `self` leads to this process's folder, whatever number it has there.
+        let here = fs::canonicalize("/proc/self").map_err(|e| Error::io("find /proc/self", e))?;
+        let saved_index = format!("{}/fd/{}", here.display(), index.as_fd().as_raw_fd());
         let part = match part {
             CeilingPart::Full => "full".to_owned(),
             CeilingPart::Crop => "crop".to_owned(),
@@ -125,7 +124,7 @@ impl Decoder {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|e| Error::io("start a measuring process", e))?;
+            .map_err(|e| Error::not_started("start a measuring process", e))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::worker("a measuring process has no pipes"));
         };
@@ -146,7 +145,7 @@ impl Decoder {
                     }
                 }
             })
-            .map_err(|e| Error::io("start a thread", e))?;
+            .map_err(|e| Error::not_started("start a thread", e))?;
         Ok(this)
     }
 

@@ -98,7 +98,7 @@ pub fn end_the_run() -> Result<()> {
                 signal_hook::low_level::exit(128 + signal);
             }
         })
-        .map_err(|e| Error::io("start the signal thread", e))?;
+        .map_err(|e| Error::not_started("start the signal thread", e))?;
     // The one switch: a signal before it has ended the process, one behind it
     // is seen by `caught` and by the thread, which waits already.
     AT_ONCE.store(false, Ordering::SeqCst);

@@ -93,6 +93,17 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
+    // Parsing alone may need more: a stack that ends is a crash without a word.
+    if let Err(e) = featherload::measure::system::check_stack() {
+        output::complain(&format!("featherload: {e}"));
+        return ExitCode::from(EXIT_USAGE);
+    }
+    run()
+}
+
+/// In a frame of its own: that of `main` is small.
+#[inline(never)]
+fn run() -> ExitCode {
     // Before the helper and the hidden sub-commands, whose warnings go to stderr as
     // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()

@@ -105,7 +105,7 @@ impl EngineThread {
         let thread = thread::Builder::new()
             .name("engines".into())
             .spawn(work)
-            .map_err(|e| Error::io("start the thread of the engines", e))?;
+            .map_err(|e| Error::not_started("start the thread of the engines", e))?;
         Ok(Self {
             ends: Some(Ends {
                 orders,

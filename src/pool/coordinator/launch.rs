@@ -27,6 +27,7 @@ use crate::sys::process;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::Received;
+use crate::sys::stack;
 
 /// Helpers that a signal may end before the hand-shake, one after the other.
 const MOST_KILLS: u32 = 8;
@@ -65,6 +66,7 @@ pub(crate) fn launch(
     if is_helper_without_init() {
         return Err(refuse_to_nest());
     }
+    stack::check()?;
     process::check_proc()?;
     let (ours, theirs) = socket::pair()?;
     let (pid, helper) = match how {
@@ -92,6 +94,7 @@ pub(crate) fn launch_other(
     if is_helper_without_init() {
         return Err(refuse_to_nest());
     }
+    stack::check()?;
     process::check_proc()?;
     let mut kills = 0;
     loop {
@@ -178,7 +181,7 @@ fn exec(
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|e| Error::io("start the helper ".to_owned() + &helper.to_string(), e))?;
+        .map_err(|e| Error::not_started(format!("start the helper {helper}"), e))?;
     // `Child` has no destructor: the handle waits for the process by its pid.
     Ok((Pid::from_raw(child.id() as i32), helper))
 }
@@ -190,7 +193,7 @@ fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
              Launch::Exec",
         ));
     }
-    if process::cuda_initialised() {
+    if process::cuda_initialised()? {
         return Err(Error::config(
             "cannot fork: CUDA is initialised in this process and does not survive a fork; build \
              the loader before the first use of CUDA, or use Launch::Exec",

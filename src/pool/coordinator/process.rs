@@ -110,7 +110,13 @@ fn begin(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> Result<Optio
         if consumer_ended(&consumer)? {
             return Ok(None);
         }
-        match socket::receive(line.socket.as_fd(), &mut byte, Duration::from_millis(200))? {
+        let received = socket::receive(line.socket.as_fd(), &mut byte, Duration::from_millis(200));
+        if let Err(e) = &received {
+            // The consumer waits for an answer: a start came, without its descriptors.
+            let what = told(e.to_string());
+            line.reply(&Reply::Refused { what })?;
+        }
+        match received? {
             Received::Timeout => {}
             Received::Closed => return Ok(None),
             Received::Message(_, fds) => match Command::from_byte(byte[0]) {

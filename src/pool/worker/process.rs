@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::unistd::{Pid, getpid};
 
-use crate::error::Result;
+use crate::error::{Result, limits};
 use crate::pool::job::Job;
 use crate::pool::ring::layout::worker_word;
 use crate::pool::ring::receipt;
@@ -64,6 +64,7 @@ fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     panics::report_all(|panic| tracing::warn!("in a worker: {panic}"));
     // The decoders are held to `max_scratch` by what headers say; this holds
     // them to it whatever they do.
+    limits::take_over();
     memory::limit_growth(job.memory_limit())?;
     process::reset_signals()?;
     job.settle_in()?;

@@ -59,7 +59,7 @@ impl FileRules {
     /// or cannot be reached, has no rule, and is not there for a worker either.
     ///
     /// # Errors
-    /// A kernel that refuses.
+    /// A kernel that refuses; a limit of this process that was reached.
     pub(crate) fn new(readable: &[PathBuf]) -> Result<Self> {
         let begun = Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))
@@ -69,13 +69,22 @@ impl FileRules {
         let mut rules = begun.map_err(refused)?;
         let mut held = Vec::new();
         for path in readable {
-            if let Ok(at) = PathFd::new(path) {
-                rules = rules
-                    .add_rule(PathBeneath::new(&at, READ))
-                    .map_err(refused)?;
-                if held.len() < HELD {
-                    held.push(at);
+            let at = match PathFd::new(path) {
+                Ok(at) => at,
+                Err(e) => {
+                    let e = io::Error::from_raw_os_error(os_error(&e).unwrap_or_default());
+                    let e = Error::io_at("open for the list of files", path, e);
+                    match e.is_limit() {
+                        true => return Err(e),
+                        false => continue,
+                    }
                 }
+            };
+            rules = rules
+                .add_rule(PathBeneath::new(&at, READ))
+                .map_err(refused)?;
+            if held.len() < HELD {
+                held.push(at);
             }
         }
         Ok(Self { rules, _held: held })
@@ -106,5 +115,19 @@ pub(crate) fn is_limited() -> bool {
 }
 
 fn refused(e: RulesetError) -> Error {
-    Error::config(format!("no list of files can be made for workers: {e}"))
+    match os_error(&e) {
+        Some(errno) => Error::io(
+            "make a list of files for workers",
+            io::Error::from_raw_os_error(errno),
+        ),
+        None => Error::config(format!("no list of files can be made for workers: {e}")),
+    }
+}
+
+/// The number of the system's error that an error comes from.
+fn os_error(e: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    match e.downcast_ref::<io::Error>() {
+        Some(e) => e.raw_os_error(),
+        None => os_error(e.source()?),
+    }
 }

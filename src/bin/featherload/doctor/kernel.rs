@@ -63,8 +63,11 @@ fn call(call: &SystemCall) -> Finding {
             call.name,
             format!("{e} (Linux {})", call.since),
             format!(
-                "without it only --workers 0 runs ({purpose}). A container's seccomp profile may \
-                 refuse it"
+                "without it only --workers 0 runs ({purpose}){}",
+                match e.is_limit() {
+                    true => "",
+                    false => ". A container's seccomp profile may refuse it",
+                }
             ),
         )
         .breaks(POOL),

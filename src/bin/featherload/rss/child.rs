@@ -165,7 +165,7 @@ fn read_orders() -> Result<Receiver<Order>> {
             let _ = std::io::stdout().flush();
             std::process::exit(0);
         })
-        .map_err(|e| Error::io("start a thread", e))?;
+        .map_err(|e| Error::not_started("start a thread", e))?;
     Ok(orders)
 }
 

@@ -3,12 +3,11 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use featherload::measure::{Member, SteadyMemory, TreeSample};
+use featherload::measure::{Member, Memory, SteadyMemory, TreeSample};
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
@@ -125,7 +124,7 @@ impl Watched {
                     }
                 }
             })
-            .map_err(|e| Error::io("start a thread", e))?;
+            .map_err(|e| Error::not_started("start a thread", e))?;
         Ok(this)
     }
 
@@ -333,8 +332,7 @@ impl Drop for Watched {
     }
 }
 
+/// A process that ended, and that nobody has reaped, has no memory to be read.
 fn is_there(pid: i32) -> bool {
-    Path::new(&format!("/proc/{pid}/smaps_rollup")).exists()
-        && std::fs::read_to_string(format!("/proc/{pid}/stat"))
-            .is_ok_and(|stat| !stat.contains(") Z "))
+    Memory::read(pid).is_ok_and(|memory| memory.rss_bytes > 0)
 }

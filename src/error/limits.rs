@@ -1,0 +1,114 @@
+//! The limits of this process that explain why the system refused it something.
+//!
+//! Read when an error is printed, which happens in the process that was refused.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+/// Set in workers: their limits of memory and of file lengths are this crate's own.
+static ARE_OWN: AtomicBool = AtomicBool::new(false);
+
+/// From here on limits of memory and of file lengths are not named: this process has set them
+/// itself.
+pub(crate) fn take_over() {
+    ARE_OWN.store(true, Ordering::Relaxed);
+}
+
+/// The limit that explains this error number, and its flag in `ulimit`. None where no limit
+/// is known to.
+pub(crate) fn explain(errno: i32) -> Option<String> {
+    match errno {
+        libc::EMFILE => limit(Resource::RLIMIT_NOFILE)
+            .map(|most| format!("this process may open {most} files: raise it with ulimit -n")),
+        libc::ENFILE => Some("the system may open no more files: raise fs.file-max".into()),
+        libc::EFBIG => foreign(Resource::RLIMIT_FSIZE).map(|bytes| {
+            format!(
+                "files may have at most {} KiB: raise it with ulimit -f",
+                bytes / 1024
+            )
+        }),
+        libc::ENOMEM => memory(),
+        _ => None,
+    }
+}
+
+/// Whether the error number is that of a limit which was reached, of this process or of the
+/// system. What was to be opened or made may be there all the same.
+pub(super) fn is_reached(errno: i32) -> bool {
+    [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno)
+}
+
+/// Limits of memory. None where this process has none.
+pub(crate) fn memory() -> Option<String> {
+    let one = |resource, what, flag| {
+        let kib = foreign(resource)? / 1024;
+        Some(format!("{what} to {kib} KiB (ulimit -{flag})"))
+    };
+    let found = [
+        one(Resource::RLIMIT_AS, "address space", 'v'),
+        one(Resource::RLIMIT_DATA, "data", 'd'),
+    ];
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "this process is limited in {}: raise it",
+            found.join(" and ")
+        )
+    })
+}
+
+/// Limits of processes and threads.
+pub(super) fn processes() -> String {
+    match limit(Resource::RLIMIT_NPROC) {
+        Some(most) => format!(
+            "this user may have {most} processes and threads (ulimit -u), or the container's \
+             pids.max is reached: raise it"
+        ),
+        None => "the container's limit of processes is reached: raise pids.max".into(),
+    }
+}
+
+fn foreign(resource: Resource) -> Option<u64> {
+    limit(resource).filter(|_| !ARE_OWN.load(Ordering::Relaxed))
+}
+
+fn limit(resource: Resource) -> Option<u64> {
+    let (soft, _) = getrlimit(resource).ok()?;
+    (soft != RLIM_INFINITY).then_some(soft)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use std::io;
+
+    #[test]
+    fn an_error_names_the_limit_that_was_reached() {
+        let (most, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        let refused = |errno| Error::io("try", io::Error::from_raw_os_error(errno)).to_string();
+        let text = refused(libc::EMFILE);
+        assert!(
+            text.ends_with(&format!(
+                "; this process may open {most} files: raise it with ulimit -n"
+            )),
+            "{text}"
+        );
+        assert!(refused(libc::ENFILE).contains("fs.file-max"));
+        assert!(!refused(libc::EPERM).contains("raise it"));
+    }
+
+    #[test]
+    fn a_thread_that_was_not_started_has_a_limit_of_processes_or_of_memory_as_its_reason() {
+        let again = io::Error::from_raw_os_error(libc::EAGAIN);
+        let text = Error::not_started("start a thread", again).to_string();
+        assert!(
+            text.contains("pids.max") && !text.contains("stack"),
+            "{text}"
+        );
+        let other = io::Error::from_raw_os_error(libc::EPERM);
+        let text = Error::not_started("start a thread", other).to_string();
+        assert!(!text.contains("pids.max"), "{text}");
+    }
+}
