@@ -114,7 +114,7 @@ impl Start {
                 Some(Reply::Opened(opened)) => return Ok(opened),
                 Some(Reply::Trouble(trouble)) => return Err(trouble.into_error()),
                 Some(Reply::Listed(Listed { names, pages })) => tracing::warn!(
-                    "{}: is being listed: {names} names on {pages} pages so far",
+                    "{}: the store has listed {names} names on {pages} pages so far",
                     self.address
                 ),
                 other => return Err(unexpected(other.as_ref())),

@@ -55,7 +55,8 @@ fn serve(mut stream: &TcpStream, answer: &dyn Fn(&str) -> (String, String)) -> s
 fn index(source: &str, endpoint: &str, flags: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().to_str().unwrap();
-    let args = [&["index", source, "--fetch-dir", dir], flags].concat();
+    let mut args = vec!["index", source, "--fetch-dir", dir];
+    args.extend(flags);
     command(&args)
         .env("AWS_ENDPOINT_URL", format!("http://{endpoint}"))
         .env("AWS_ALLOW_HTTP", "true")
