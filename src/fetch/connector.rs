@@ -208,7 +208,7 @@ async fn beginning(body: HttpResponseBody) -> String {
 
 /// An answer that is longer than any that a store gives.
 #[derive(Debug)]
-struct TooLong;
+pub(super) struct TooLong;
 
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -121,7 +121,7 @@ pub(super) async fn tars(
     let mut mark: Option<String> = None;
     let mut last = Instant::now();
     loop {
-        let Some(page) = page(store, mark, patience).await? else {
+        let Some(page) = read_page(store, mark, patience).await? else {
             return Ok(None);
         };
         listing.take(&page.result.objects, page.result.common_prefixes.len())?;
@@ -136,11 +136,12 @@ pub(super) async fn tars(
         }
     }
 }
+
 /// One page; none where there is no such place.
 ///
 /// # Errors
 /// As [`tars`].
-async fn page(
+async fn read_page(
     store: &Store,
     mark: Option<String>,
     patience: Duration,
@@ -152,5 +153,76 @@ async fn page(
             Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(e) => patience.after(store.failure("", &e)).await?,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::path::Path;
+
+    use super::*;
+    use crate::fetch::address::Address;
+
+    fn listing(store: &Store) -> Listing<'_> {
+        Listing {
+            store,
+            shards: Vec::new(),
+            so_far: Listed::default(),
+            marks: HashSet::new(),
+        }
+    }
+
+    fn page(names: impl Iterator<Item = String>) -> Vec<ObjectMeta> {
+        let meta = |name| ObjectMeta {
+            location: Path::from(name),
+            last_modified: Default::default(),
+            size: 1024,
+            e_tag: Some("x".to_owned()),
+            version: None,
+        };
+        names.map(meta).collect()
+    }
+
+    #[test]
+    fn a_listing_has_as_many_shards_as_braces_at_most() {
+        let store = Store::open(&Address::parse("file:///data/set").unwrap(), false).unwrap();
+        let mut listing = listing(&store);
+        let shards = page((0..1000).map(|n| format!("data/set/{n}.tar")));
+        for _ in 0..(1 << 20) / 1000 {
+            listing.take(&shards, 0).unwrap();
+        }
+        assert_eq!(listing.shards.len(), 1_048_000);
+        let e = listing.take(&shards, 0).unwrap_err();
+        assert!(
+            e.what.contains("more than 1048576 tar shards"),
+            "{}",
+            e.what
+        );
+        assert_eq!(e.about, "file:///data/set");
+    }
+
+    #[test]
+    fn a_listing_has_a_last_page_and_none_twice() {
+        let store = Store::open(&Address::parse("file:///data/set").unwrap(), false).unwrap();
+        let mut listing = listing(&store);
+        let others = page(
+            ["data/set/a.jpg", "data/set/.b.tar"]
+                .map(str::to_owned)
+                .into_iter(),
+        );
+        for number in 1..MOST_PAGES {
+            listing.take(&others, 1).unwrap();
+            listing.goes_on(&number.to_string()).unwrap();
+        }
+        let e = listing.goes_on("7").unwrap_err();
+        assert!(e.what.contains("again and again"), "{}", e.what);
+        listing.take(&others, 1).unwrap();
+        let e = listing.goes_on("last").unwrap_err();
+        assert!(
+            e.what.contains("lists 12288 names on 4096 pages"),
+            "{}",
+            e.what
+        );
+        assert!(listing.shards.is_empty());
     }
 }

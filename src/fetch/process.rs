@@ -46,7 +46,7 @@ async fn serve(line: &Line) -> Result<()> {
                     ) => {
                         let progress = |listed: Listed| {
                             // Whoever is gone is met when something is asked for.
-                            let _ = line.warn(&format!("{address}: is being listed: {listed}"));
+                            let _ = line.warn(&format!("{address}: the store has listed {listed}"));
                         };
                         let opened = Session::open(&address, &options, &index, room, &progress);
                         let opened = line.reporting(&mut Reports::of_each(), opened).await?;

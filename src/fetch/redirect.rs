@@ -14,6 +14,20 @@ use url::{Host, Position};
 /// Redirects of one request that are followed.
 pub(super) const MOST_REDIRECTS: usize = 10;
 
+/// The cause of `error` that is of this type.
+pub(super) fn cause<'a, T: StdError + 'static>(
+    error: &'a (dyn StdError + 'static),
+) -> Option<&'a T> {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        at = error.source();
+    }
+    None
+}
+
 /// Why a redirect is not followed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RefusedRedirect(String);
@@ -27,18 +41,6 @@ impl fmt::Display for RefusedRedirect {
 impl StdError for RefusedRedirect {}
 
 impl RefusedRedirect {
-    /// The one that is a cause of `error`.
-    pub(super) fn cause_of<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
-        let mut at = Some(error);
-        while let Some(error) = at {
-            if let Some(refused) = error.downcast_ref() {
-                return Some(refused);
-            }
-            at = error.source();
-        }
-        None
-    }
-
     pub(super) fn no_address(text: &str) -> Self {
         let text: String = text.chars().take(200).collect();
         Self(format!("redirects to {text:?}, which is no address"))
@@ -118,8 +120,8 @@ impl Redirects {
             }
             _ => None,
         };
-        if let Some(address) = address.filter(|address| !(self.is_public)(*address)) {
-            return Err(RefusedRedirect::local(to, Some(address)));
+        if address.is_some_and(|address| !(self.is_public)(address)) {
+            return Err(RefusedRedirect::local(to, None));
         }
         match self.others {
             true => Ok(Stays::No),

@@ -22,11 +22,11 @@ use object_store::{
 
 use crate::fetch::address::Address;
 use crate::fetch::answer::{Answer, other_region};
-use crate::fetch::connector::Connector;
+use crate::fetch::connector::{Connector, TooLong};
 use crate::fetch::messages::Trouble;
 use crate::fetch::ranges;
 use crate::fetch::ranges::LengthOfRanges;
-use crate::fetch::redirect::RefusedRedirect;
+use crate::fetch::redirect::{RefusedRedirect, cause};
 
 /// Of one request: until its answer begins. What takes longer is tried again (`download`).
 const CONNECT: &str = "5s";
@@ -253,7 +253,7 @@ impl Store {
     /// What an error means that came when `name` was sent.
     pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
         let what = match error {
-            _ if RefusedRedirect::cause_of(error).is_some() => return self.failure(name, error),
+            _ if cause::<RefusedRedirect>(error).is_some() => return self.failure(name, error),
             _ if Answer::of(&chain(error)).has_no_bucket() => return self.failure(name, error),
             StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
@@ -273,8 +273,11 @@ impl Store {
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
         let about = self.address.of(name);
         let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
-        if let Some(refused) = RefusedRedirect::cause_of(error) {
+        if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
+        }
+        if let Some(too_long) = cause::<TooLong>(error) {
+            return lasting(format!("{too_long}: check the endpoint"));
         }
         let answer = Answer::of(&chain(error));
         let said = || without_secrets(&chain(error));

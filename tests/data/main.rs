@@ -8,6 +8,7 @@ mod answers;
 mod boxes;
 mod cache;
 mod from_stores;
+mod hostile_stores;
 mod parquet;
 mod sent;
 mod shards;

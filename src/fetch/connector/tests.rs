@@ -6,6 +6,7 @@ use std::thread;
 use object_store::client::HttpRequestBody;
 
 use super::*;
+use crate::fetch::redirect::cause;
 
 /// A server at this address of the machine that answers by the path; what it was asked.
 struct Server {
@@ -80,11 +81,11 @@ fn get(url: &str, redirects: &Redirects) -> Result<(u16, Vec<u8>), String> {
         let value = header::HeaderValue::from_static(value);
         request.headers_mut().insert(name, value);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
     runtime.block_on(async {
         let answer = web.call(request).await;
-        let answer = answer.map_err(|e| match RefusedRedirect::cause_of(&e) {
+        let answer = answer.map_err(|e| match cause::<RefusedRedirect>(&e) {
             Some(refused) => refused.to_string(),
             None => format!("{e:?}"),
         })?;
