@@ -16,7 +16,7 @@ use nix::unistd::getpid;
 use serde::Serialize;
 
 use crate::data::index::{ComingShards, Index, ScanReport, one_for_each};
-use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
 use crate::error::{Error, Result, needed, room, size};
 use crate::fetch::address::Address;
 use crate::fetch::handle::{MOST_DEATHS, Process, Start, is_of_one_that_died, unexpected};
