@@ -26,7 +26,7 @@ use crate::fetch::messages::Trouble;
 use crate::fetch::patience::{PATIENCE, Patience};
 use crate::fetch::ranges;
 use crate::fetch::ranges::NO_RANGES;
-use crate::fetch::store::{Failure, Store};
+use crate::fetch::store::{Failure, Store, is_no_range};
 
 /// Most bytes of an object that is held in memory: the index of 200 million samples has less.
 const MOST_SMALL: u64 = 8 << 30;
@@ -80,16 +80,11 @@ pub(crate) async fn small_if_there(
             Err(e @ StoreError::NotFound { .. }) => {
                 return store.no_bucket(name, &e).map_or(Ok(None), Err);
             }
-            Err(e) => {
-                let failure = store.failure(name, &e);
-                match failure.is_no_range() {
-                    true => {
-                        bytes.clear();
-                        failure.with(NO_RANGES)
-                    }
-                    false => failure,
-                }
+            Err(e) if !bytes.is_empty() && is_no_range(&e) => {
+                bytes.clear();
+                Failure::Passing(NO_RANGES.to_owned())
             }
+            Err(e) => store.failure(name, &e),
             Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
                 bytes.clear();
                 (first, tag) = (None, None);
@@ -422,17 +417,12 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
                 ..GetOptions::default()
             };
             let failure = match store.objects.get_opts(&shard.object, options).await {
-                Err(e) => {
-                    let failure = store.failure(&shard.below, &e);
-                    match failure.is_no_range() {
-                        true => {
-                            part.begin_again().map_err(|e| failed(&e))?;
-                            may_be_stale = false;
-                            failure.with(NO_RANGES)
-                        }
-                        false => failure,
-                    }
+                Err(e) if part.at > 0 && is_no_range(&e) => {
+                    part.begin_again().map_err(|e| failed(&e))?;
+                    may_be_stale = false;
+                    Failure::Passing(NO_RANGES.to_owned())
                 }
+                Err(e) => store.failure(&shard.below, &e),
                 Ok(found) => {
                     if let Some(what) = shard.difference(&found.meta, &found.extensions) {
                         return Err(Trouble::new(about, what));
