@@ -110,7 +110,7 @@ pub(crate) async fn small_if_there(
                             patience.moved(left as u64, bytes.len() as u64)?;
                         }
                         Err(e) => {
-                            ended = store.failure(name, &e);
+                            ended = broken(store, name, &e);
                             break;
                         }
                     }
@@ -122,6 +122,15 @@ pub(crate) async fn small_if_there(
             }
         };
         patience.after(failure).await?;
+    }
+}
+
+/// What the end of an answer means that broke off. The client asks for the rest by itself, also
+/// where the server serves no ranges.
+fn broken(store: &Store, name: &str, e: &StoreError) -> Failure {
+    match is_no_range(e) {
+        true => Failure::Passing(NO_RANGES.to_owned()),
+        false => store.failure(name, e),
     }
 }
 
@@ -440,7 +449,7 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
                                 patience.moved(left, part.at)?;
                             }
                             Err(e) => {
-                                ended = store.failure(&shard.below, &e);
+                                ended = broken(store, &shard.below, &e);
                                 break;
                             }
                         }
