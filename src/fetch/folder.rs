@@ -152,7 +152,7 @@ impl Folder {
         let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
         let names: HashSet<_> = names.collect::<io::Result<_>>().map_err(failed)?;
         let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
-        let book = Book::read(self, shards.len());
+        let book = Book::read(&self.path, shards.len());
         for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
             if is_there(&part) && !shard.has_checksum() {
@@ -252,7 +252,7 @@ mod tests {
         ] {
             fs::write(folder.file(name), bytes).unwrap();
         }
-        let mut book = Book::read(&folder, shards.len());
+        let mut book = Book::read(folder.path(), shards.len());
         book.write(1, Hash128(9)).unwrap();
         let before = names(&folder);
         // Another run uses what is there.
