@@ -9,11 +9,10 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
-use crate::fetch::folder::Folder;
 
 const NAME: &str = "checksums";
 const ENTRY: usize = size_of::<u128>();
@@ -32,8 +31,8 @@ pub(super) struct Book {
 
 impl Book {
     /// The book of a folder. What cannot be read is empty.
-    pub(super) fn read(folder: &Folder, shards: usize) -> Self {
-        let path = folder.file(NAME);
+    pub(super) fn read(folder: &Path, shards: usize) -> Self {
+        let path = folder.join(NAME);
         let bytes = fs::read(&path).unwrap_or_default();
         let entries = bytes.as_chunks::<ENTRY>().0.iter();
         let mut hashes: Vec<_> = entries
@@ -74,9 +73,9 @@ mod tests {
     #[test]
     fn checksums_are_read_as_they_were_written() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path().to_owned());
+        let folder = dir.path();
         let hashes = [None, Some(Hash128(7)), None, Some(Hash128(u128::MAX))];
-        let mut book = Book::read(&folder, 4);
+        let mut book = Book::read(folder, 4);
         for (n, hash) in hashes.iter().enumerate() {
             assert_eq!(book.get(n), None);
             if let Some(hash) = hash {
@@ -85,14 +84,14 @@ mod tests {
         }
         // One that is cut, or of another number of shards, has the entries that are whole.
         for shards in [4, 2, 9] {
-            let book = Book::read(&folder, shards);
+            let book = Book::read(folder, shards);
             for n in 0..10 {
                 let want = hashes.get(n).copied().flatten().filter(|_| n < shards);
                 assert_eq!(book.get(n), want, "{n} of {shards}");
             }
         }
-        fs::write(folder.file(NAME), &[1; ENTRY + 3]).unwrap();
-        let book = Book::read(&folder, 4);
+        fs::write(folder.join(NAME), &[1; ENTRY + 3]).unwrap();
+        let book = Book::read(folder, 4);
         assert!(book.get(0).is_some() && book.get(1).is_none());
     }
 }

@@ -6,9 +6,7 @@
 //! its object must be the one that was listed. One that an earlier run left is compared with the
 //! checksum that it had when it came.
 
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +17,19 @@ use object_store::{
     Error as StoreError, Extensions, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt,
 };
 use tokio::sync::Semaphore;
-use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
 use crate::fetch::messages::Trouble;
+use crate::fetch::part::{Part, not_written};
 use crate::fetch::patience::{PATIENCE, Patience};
 use crate::fetch::ranges;
 use crate::fetch::ranges::NO_RANGES;
-use crate::fetch::store::{Failure, Store};
+use crate::fetch::store::{Failure, Store, is_no_range};
 use crate::sys::memory;
 use crate::sys::whole_file::too_long;
 
 /// Most bytes of an index that is held in memory: that of 200 million samples has less.
 const MOST_OF_INDEX: u64 = 8 << 30;
-
-/// A piece of a part that is read again.
-const PIECE: usize = 1 << 20;
 
 /// What an object is like, as text: another one where it has other bytes.
 pub(super) fn state_of(meta: &ObjectMeta) -> String {
@@ -89,16 +84,11 @@ pub(crate) async fn small_if_there(
             Err(e @ StoreError::NotFound { .. }) => {
                 return store.no_bucket(name, &e).map_or(Ok(None), Err);
             }
-            Err(e) => {
-                let failure = store.failure(name, &e);
-                match failure.is_no_range() {
-                    true => {
-                        bytes.clear();
-                        failure.with(NO_RANGES)
-                    }
-                    false => failure,
-                }
+            Err(e) if !bytes.is_empty() && is_no_range(&e) => {
+                bytes.clear();
+                Failure::Passing(NO_RANGES.to_owned())
             }
+            Err(e) => store.failure(name, &e),
             Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
                 bytes.clear();
                 (first, tag) = (None, None);
@@ -124,7 +114,7 @@ pub(crate) async fn small_if_there(
                             patience.moved(left as u64, bytes.len() as u64)?;
                         }
                         Err(e) => {
-                            ended = store.failure(name, &e);
+                            ended = broken(store, name, &e);
                             break;
                         }
                     }
@@ -136,6 +126,15 @@ pub(crate) async fn small_if_there(
             }
         };
         patience.after(failure).await?;
+    }
+}
+
+/// What the end of an answer means that broke off. The client asks for the rest by itself, also
+/// where the server serves no ranges.
+fn broken(store: &Store, name: &str, e: &StoreError) -> Failure {
+    match is_no_range(e) {
+        true => Failure::Passing(NO_RANGES.to_owned()),
+        false => store.failure(name, e),
     }
 }
 
@@ -285,71 +284,6 @@ pub(super) struct Came {
     pub(super) retries: u64,
 }
 
-/// The beginning of a shard, in its file.
-struct Part {
-    file: File,
-    path: PathBuf,
-    at: u64,
-    hasher: Hasher,
-}
-
-impl Part {
-    /// What is there of it. One that is longer than the shard is begun again.
-    async fn open(path: PathBuf, most: u64) -> io::Result<Self> {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)?;
-        let mut part = Self {
-            file,
-            path,
-            at: 0,
-            hasher: Hasher::new(),
-        };
-        if part.file.metadata()?.len() > most {
-            part.begin_again()?;
-        }
-        let mut piece = vec![0; PIECE];
-        loop {
-            match part.file.read_at(&mut piece, part.at)? {
-                0 => return Ok(part),
-                n => {
-                    part.hasher.write(&piece[..n]);
-                    part.at += n as u64;
-                    // It may be long, and the consumer asks whether its fetcher goes on.
-                    tokio::task::yield_now().await;
-                }
-            }
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, self.at)?;
-        self.hasher.write(bytes);
-        self.at += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Of the bytes that are there.
-    fn hash(&self) -> Hash128 {
-        Hash128(self.hasher.finish_128())
-    }
-
-    /// It is whole: its file gets the shard's name.
-    fn becomes(self, whole: &std::path::Path) -> Result<(), Trouble> {
-        fs::rename(&self.path, whole).map_err(|e| not_written(&self.path, &e))
-    }
-
-    fn begin_again(&mut self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.at = 0;
-        self.hasher = Hasher::new();
-        Ok(())
-    }
-}
-
 /// Gets a shard: one that is here and whole by comparing its checksum.
 ///
 /// # Errors
@@ -431,17 +365,12 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
                 ..GetOptions::default()
             };
             let failure = match store.objects.get_opts(&shard.object, options).await {
-                Err(e) => {
-                    let failure = store.failure(&shard.below, &e);
-                    match failure.is_no_range() {
-                        true => {
-                            part.begin_again().map_err(|e| failed(&e))?;
-                            may_be_stale = false;
-                            failure.with(NO_RANGES)
-                        }
-                        false => failure,
-                    }
+                Err(e) if part.at > 0 && is_no_range(&e) => {
+                    part.begin_again().map_err(|e| failed(&e))?;
+                    may_be_stale = false;
+                    Failure::Passing(NO_RANGES.to_owned())
                 }
+                Err(e) => store.failure(&shard.below, &e),
                 Ok(found) => {
                     if let Some(what) = shard.difference(&found.meta, &found.extensions) {
                         return Err(Trouble::new(about, what));
@@ -459,7 +388,7 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
                                 patience.moved(left, part.at)?;
                             }
                             Err(e) => {
-                                ended = store.failure(&shard.below, &e);
+                                ended = broken(store, &shard.below, &e);
                                 break;
                             }
                         }
@@ -499,18 +428,6 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
         bytes: sent,
         retries: patience.retries,
     })
-}
-
-/// A file of a shard that cannot be written.
-fn not_written(path: &std::path::Path, e: &io::Error) -> Trouble {
-    let folder = path.parent().unwrap_or(path).display().to_string();
-    let what = match e.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full: free some of it, or lower `fetch_limit`".to_owned()
-        }
-        _ => format!("cannot write {}: {e}", path.display()),
-    };
-    Trouble::new(folder, what)
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl Folder {
     /// Before the first use: shards that earlier runs left may have changed since. They become
     /// parts, whose checksum is compared when they are needed. Those that have none are removed.
     /// Nothing is done while another run uses the folder, whose fetcher has compared them.
-    /// Whether that is settled; it is not while another process has the right to change the folder.
+    /// Whether that is settled; it is not while another fetcher looks, or may change the folder.
     ///
     /// # Errors
     /// A system that refuses.
@@ -141,7 +141,8 @@ impl Folder {
         let file = file.map_err(|e| Error::io_at("open", &mark, e))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Ok(true),
+            // Used by runs; or another fetcher looks through it just now.
+            Err(fs::TryLockError::WouldBlock) => return Ok(file.try_lock_shared().is_ok()),
             Err(fs::TryLockError::Error(e)) => return Err(Error::io_at("lock", &mark, e)),
         }
         let Some(_right) = self.lead()? else {
@@ -152,7 +153,7 @@ impl Folder {
         let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
         let names: HashSet<_> = names.collect::<io::Result<_>>().map_err(failed)?;
         let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
-        let book = Book::read(self, shards.len());
+        let book = Book::read(&self.path, shards.len());
         for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
             if is_there(&part) && !shard.has_checksum() {
@@ -195,5 +196,82 @@ fn gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::path::Path as ObjectPath;
+
+    use super::*;
+    use crate::data::shard::manifest::Hash128;
+    use crate::fetch::download::Check;
+    use crate::fetch::lease::use_folder;
+
+    fn shard(name: &str, hash: Option<Hash128>) -> Shard {
+        Shard {
+            name: name.to_owned(),
+            object: ObjectPath::from(name),
+            below: format!("{name}.tar"),
+            bytes: 4,
+            check: Check::Tar {
+                state: String::new(),
+                hash,
+            },
+        }
+    }
+
+    fn names(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.contains(".tar")).collect();
+        names.sort();
+        names
+    }
+
+    /// What an earlier run left is compared by its checksum before it is used; what has none goes.
+    #[test]
+    fn shards_of_earlier_runs_are_doubted_unless_the_folder_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::make(dir.path(), "cache-1").unwrap();
+        let hash = Some(Hash128(7));
+        let shards = [
+            shard("known", hash),
+            shard("recorded", None),
+            shard("unknown", None),
+            shard("short", hash),
+            shard("part", hash),
+            shard("unknown-part", None),
+        ];
+        for (name, bytes) in [
+            ("known.tar", "abcd"),
+            ("recorded.tar", "abcd"),
+            ("unknown.tar", "abcd"),
+            ("short.tar", "abc"),
+            ("part.tar.part", "ab"),
+            ("unknown-part.tar.part", "ab"),
+        ] {
+            fs::write(folder.file(name), bytes).unwrap();
+        }
+        let mut book = Book::read(folder.path(), shards.len());
+        book.write(1, Hash128(9)).unwrap();
+        let before = names(&folder);
+        // Another run uses what is there.
+        let lease = use_folder(folder.path()).unwrap();
+        assert!(folder.doubt(&shards).unwrap());
+        assert_eq!(names(&folder), before);
+        drop(lease);
+        // Another fetcher looks, or still has the right to change the folder.
+        let other = File::open(folder.file(MARK)).unwrap();
+        other.lock().unwrap();
+        assert!(!folder.doubt(&shards).unwrap());
+        other.unlock().unwrap();
+        let right = folder.lead().unwrap();
+        assert!(!folder.doubt(&shards).unwrap());
+        assert_eq!(names(&folder), before);
+        drop(right);
+        assert!(folder.doubt(&shards).unwrap());
+        let left = ["known.tar.part", "part.tar.part", "recorded.tar.part"];
+        assert_eq!(names(&folder), left);
     }
 }

@@ -124,7 +124,7 @@ impl Leader {
                 .map(|shard| on_disk(shard.bytes))
                 .collect(),
             hashes: vec![None; cache.shards.len()],
-            book: Book::read(&folder, cache.shards.len()),
+            book: Book::read(folder.path(), cache.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
             warnings: Vec::new(),
             places,

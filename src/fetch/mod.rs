@@ -17,7 +17,7 @@
 //! | has a fetcher and waits for shards; the same of shards that are read all at a time; a helper's process; batches that are there | `client`, `bring`, `handle`, `held` | consumer |
 //! | when this rank needs which shard; the same of all ranks | `uses`, `board` | fetcher |
 //! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `room` | fetcher |
-//! | one object out of the store; servers whose ranges cannot be used | `download`, `ranges` | fetcher, sender |
+//! | one object out of the store; servers whose ranges cannot be used; the file of a shard that comes | `download`, `ranges`, `part` | fetcher, sender |
 //! | what lies at an address; the tars under a prefix | `set`, `listing` | fetcher |
 //! | the HTTP client of stores, which bounds answers; the redirects that it follows | `connector`, `redirect` | fetcher, sender |
 //! | the store; what its answers mean; how long it is tried; the life on a socket | `store`, `answer`, `patience`, `line` | fetcher, sender |
@@ -59,6 +59,8 @@ pub(crate) mod line;
 mod listing;
 pub(crate) mod messages;
 mod options;
+#[cfg(feature = "stores")]
+mod part;
 #[cfg(feature = "stores")]
 pub(crate) mod patience;
 #[cfg(feature = "stores")]

@@ -27,6 +27,7 @@ pub(super) fn is_other_length(bytes: u64, size: u64, answer: &Extensions) -> boo
 /// here of the object is begun again.
 pub(super) fn is_no_range(error: &str) -> bool {
     [
+        "Range request not supported",
         "Received non-partial response",
         "Content-Range header not present",
         "Failed to parse value for CONTENT_RANGE",
@@ -36,8 +37,8 @@ pub(super) fn is_no_range(error: &str) -> bool {
     .any(|text| error.contains(text))
 }
 
-/// What to add to such an error.
-pub(super) const NO_RANGES: &str = "the server serves no ranges, so each broken connection begins the object again. Use a server \
+/// What to say then.
+pub(super) const NO_RANGES: &str = "the server serves no ranges, so each broken connection begins the object again: use a server \
      that does, or smaller shards";
 
 /// Whether an answer did not say how long its object is.

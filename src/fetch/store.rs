@@ -64,19 +64,9 @@ pub(crate) enum Failure {
     Lasting(Trouble),
 }
 
-impl Failure {
-    /// Whether it is about a range that the server did not serve.
-    pub(super) fn is_no_range(&self) -> bool {
-        matches!(self, Self::Passing(why) if ranges::is_no_range(why))
-    }
-
-    /// The same, with more to say.
-    pub(super) fn with(self, more: &str) -> Self {
-        match self {
-            Self::Passing(why) => Self::Passing(format!("{why}; {more}")),
-            lasting @ Self::Lasting(_) => lasting,
-        }
-    }
+/// Whether a request failed as the server did not serve its range.
+pub(super) fn is_no_range(error: &StoreError) -> bool {
+    ranges::is_no_range(&chain(error))
 }
 
 impl Store {

@@ -433,6 +433,24 @@ fn a_folder_is_taken_over() {
     }
 }
 
+#[test]
+fn a_shard_that_changed_here_is_no_row_where_the_store_has_lost_it() {
+    let scene = scene();
+    stream(&mut scene.store(None).epochs(1).build().unwrap(), 1);
+    let shard = scene.folder().join("shard-000005.tar");
+    let mut bytes = fs::read(&shard).unwrap();
+    bytes[2000] ^= 1;
+    fs::write(&shard, bytes).unwrap();
+    fs::remove_file(scene.cache.join("shard-000005.tar")).unwrap();
+    let said = refused(scene.store(None).epochs(1)).to_string();
+    assert!(
+        said.contains("/cache/shard-000005.tar: is not there"),
+        "{said}"
+    );
+    assert!(said.contains("not as it was fetched"), "{said}");
+    assert!(said.contains(shard.to_str().unwrap()), "{said}");
+}
+
 /// What was left counts: parts go for what is needed, and so do shards where there was more room.
 #[test]
 fn what_is_there_counts_from_the_beginning() {

@@ -142,8 +142,13 @@ impl Server {
             Ranges::NoLength => "Connection: close\r\n".to_owned(),
             _ => format!("Content-Length: {}\r\n", body.len()),
         };
+        // With a tag the client asks for the rest by itself.
+        let tag = match name.as_bytes().last_chunk::<5>() {
+            Some([b'0' | b'2' | b'4' | b'6' | b'8', ..]) => format!("ETag: \"{name}\"\r\n"),
+            _ => String::new(),
+        };
         let head = format!(
-            "HTTP/1.1 {status}\r\nLast-Modified: Wed, 26 Nov 2025 16:40:00 GMT\r\n{range}{length}\r\n"
+            "HTTP/1.1 {status}\r\nLast-Modified: Wed, 26 Nov 2025 16:40:00 GMT\r\n{tag}{range}{length}\r\n"
         );
         stream.write_all(head.as_bytes())?;
         let is_tar = name.ends_with(".tar");
