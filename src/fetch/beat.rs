@@ -38,13 +38,13 @@ pub(super) struct Right {
 
 /// A fetcher that leads, as other ranks see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leader {
+pub(super) struct LeaderProcess {
     pub(super) process: u32,
     /// In the PID namespace of the process that looks: its number leads to it.
     pub(super) is_near: bool,
 }
 
-impl Leader {
+impl LeaderProcess {
     fn from_text(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         Some(Self {
@@ -117,7 +117,7 @@ impl Watch {
         &mut self,
         planned: Duration,
         is_needed: impl FnOnce() -> bool,
-    ) -> Option<Leader> {
+    ) -> Option<LeaderProcess> {
         let now = self.clock.read(planned);
         let seen = whole_file::read(&self.path, MOST_BYTES).unwrap_or_default();
         if seen != self.seen {
@@ -131,7 +131,7 @@ impl Watch {
         }
         // One that writes no such beats is of a version before them.
         let text = str::from_utf8(&self.seen).ok()?;
-        let leader = Leader::from_text(text)?;
+        let leader = LeaderProcess::from_text(text)?;
         if !is_needed() {
             self.since = now;
             return None;
@@ -153,7 +153,7 @@ mod tests {
     const LOOK: Duration = Duration::from_millis(20);
 
     /// Looks until the leader is told of; after how many looks.
-    fn looks_until_told(watch: &mut Watch, leader: Leader) -> usize {
+    fn looks_until_told(watch: &mut Watch, leader: LeaderProcess) -> usize {
         for n in 1..200 {
             std::thread::sleep(LOOK);
             if let Some(told) = watch.look(LOOK, || true) {
@@ -168,7 +168,7 @@ mod tests {
     fn a_leader_that_stands_still_is_told_by_its_number() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("leader.lock");
-        let me = Leader {
+        let me = LeaderProcess {
             process: std::process::id(),
             is_near: true,
         };
@@ -199,10 +199,11 @@ mod tests {
     #[test]
     fn a_leader_of_another_namespace_is_known_as_such() {
         let own = pid_namespace::current().unwrap();
-        let of = |namespace: u64| Leader::from_text(&format!("7 12345 {namespace}\n")).unwrap();
+        let of =
+            |namespace: u64| LeaderProcess::from_text(&format!("7 12345 {namespace}\n")).unwrap();
         assert!(of(own).is_near && !of(own + 1).is_near);
         assert_eq!(of(own + 1).process, 7);
-        assert_eq!(Leader::from_text("7 12345\n"), None);
+        assert_eq!(LeaderProcess::from_text("7 12345\n"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::data::index::Index;
 use crate::error::{Error, Result, room};
 use crate::fetch::address::Address;
 use crate::fetch::beat;
-use crate::fetch::beat::{Leader, Watch};
+use crate::fetch::beat::{LeaderProcess, Watch};
 use crate::fetch::board;
 use crate::fetch::board::{Board, Needs};
 use crate::fetch::disk::{least_room, on_disk};
@@ -306,8 +306,8 @@ impl Session {
 }
 
 /// What to say of a fetcher that leads and stands still.
-fn stands_still(folder: &Folder, leader: Leader, limit: Duration) -> Trouble {
-    let Leader { process, is_near } = leader;
+fn stands_still(folder: &Folder, leader: LeaderProcess, limit: Duration) -> Trouble {
+    let LeaderProcess { process, is_near } = leader;
     let (place, way) = match is_near {
         true => (
             "",
