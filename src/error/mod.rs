@@ -159,7 +159,7 @@ impl Error {
 
     /// What a reader of JSON says of a file, with its words in single quotes: words in backticks
     /// are options.
-    pub(crate) fn words_of_json(e: &serde_json::Error) -> String {
+    pub(crate) fn words_of_json(e: &impl fmt::Display) -> String {
         e.to_string().replace('`', "'")
     }
 
