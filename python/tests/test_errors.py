@@ -11,8 +11,8 @@ import featherload
 from featherload import _featherload
 from featherload._reports import Report
 
-HOSTILE = "a\x1b[2J\x9b1m\u202e\u2028\n.jpg"
-SHOWN = "a\\u{1b}[2J\\u{9b}1m\\u{202e}\\u{2028}\\n.jpg"
+HOSTILE = "a\x1bc\x9b1m\u202e\u2028\n.jpg"
+SHOWN = "a\\u{1b}c\\u{9b}1m\\u{202e}\\u{2028}\\n.jpg"
 
 
 def test_exceptions_print_one_line_that_no_terminal_obeys(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_path_of_60_mb_is_not_printed_whole() -> None:
     with pytest.raises(featherload.Error) as caught:
         featherload.Loader("x" * 60_000_000, batch_size=2)
     text = str(caught.value)
-    assert len(text) <= 8192 and "bytes left out" in text and text.startswith("xxx")
+    assert len(text) <= 8192 and "bytes left out" in text and "xxx" in text
 
 
 def test_texts_that_are_no_utf8_show_their_bytes() -> None:

@@ -52,7 +52,8 @@ class Report(Mapping[str, Any]):
         heads, rows = self.table()
 
         def line(cells: list[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(printable(c))}</{tag}>" for c in cells) + "</tr>"
+            shown = (html.escape(printable(cell)) for cell in cells)
+            return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in shown) + "</tr>"
 
         head = line(heads, "th") if any(heads) else ""
         return "<table>" + head + "".join(line(row, "td") for row in rows) + "</table>"

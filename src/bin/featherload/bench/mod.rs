@@ -120,6 +120,8 @@ pub struct BenchArgs {
     save_state: Option<PathBuf>,
 
     /// Write every failed sample: a JSON object a line, as in `failures` of --json.
+    ///
+    /// --json has the first 1,000 failures, and counts all.
     #[arg(long, value_name = "FILE")]
     failures: Option<PathBuf>,
 

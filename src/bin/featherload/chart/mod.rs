@@ -4,6 +4,7 @@
 //! Text of SVG is laid out by whoever shows it: widths here are estimates, with room to
 //! spare. Never in here: what a chart shows.
 
+use featherload::error::printable;
 use svg::node::element::{
     Definitions, Element, Line, Pattern, Polyline, Rectangle, Style, Text, Title,
 };
@@ -41,11 +42,16 @@ impl Sheet {
     /// A chart of this title, with lines of small text under it.
     pub fn new(title: &str, under: &[String]) -> Self {
         let mut sheet = Self {
-            title: title.to_owned(),
+            title: printable(title),
             nodes: Vec::new(),
             y: 34.0,
         };
-        sheet.text("title", Anchor::Start, (MARGIN, 34.0), &fitted(title, 84));
+        sheet.text(
+            "title",
+            Anchor::Start,
+            (MARGIN, 34.0),
+            &fitted(&printable(title), 84),
+        );
         for line in under.iter().flat_map(|words| wrapped(words, 124)) {
             sheet.y += 20.0;
             let at = (MARGIN, sheet.y);
@@ -97,7 +103,8 @@ impl Sheet {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let text = Text::new(words)
+        // XML has no control characters.
+        let text = Text::new(printable(words))
             .set("class", class)
             .set("text-anchor", anchor)
             .set("x", rounded(x))
@@ -270,10 +277,11 @@ mod tests {
 
     #[test]
     fn words_of_a_chart_are_escaped() {
-        let mut sheet = Sheet::new("a < b & c", &[]);
+        let mut sheet = Sheet::new("a < b & c\u{1b}", &[]);
         sheet.hatched("hatch", (0.0, 0.0), (1.0, 1.0));
         let svg = sheet.finish();
-        assert!(svg.contains("a &lt; b &amp; c"), "{svg}");
+        assert!(svg.contains("a &lt; b &amp; c\\u{1b}"), "{svg}");
+        assert!(!svg.contains('\u{1b}'), "{svg}");
         assert!(svg.contains("fill:url(#hatch-lines)") && svg.contains("id=\"hatch-lines\""));
     }
 
