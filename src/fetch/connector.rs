@@ -69,10 +69,18 @@ struct Web {
 impl Web {
     fn new(options: &ClientOptions, redirects: Redirects) -> Result<Self, StoreError> {
         let failed = |e: reqwest::Error| wrong(e.into());
-        let others = builder(options)?.dns_resolver(Arc::new(redirects.clone()));
+        let first = builder(options)?.build().map_err(failed)?;
+        let others = match redirects.others {
+            true => {
+                let guarded = builder(options)?.dns_resolver(Arc::new(redirects.clone()));
+                guarded.build().map_err(failed)?
+            }
+            // No request gets there.
+            false => first.clone(),
+        };
         Ok(Self {
-            first: builder(options)?.build().map_err(failed)?,
-            others: others.build().map_err(failed)?,
+            first,
+            others,
             redirects,
         })
     }

@@ -71,7 +71,7 @@ fn site(url: &Url) -> &str {
 #[derive(Debug, Clone)]
 pub(super) struct Redirects {
     /// Those to other hosts, too.
-    others: bool,
+    pub(super) others: bool,
     /// Whether a redirect may lead to this address.
     is_public: fn(IpAddr) -> bool,
     /// Names of proxies: they are where the user says, and no redirect leads to them.
