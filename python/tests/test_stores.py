@@ -533,15 +533,9 @@ def test_what_is_not_there_is_an_error_with_its_address(
         assert wrong in said, said
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        ("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist."),
-        ("SignatureDoesNotMatch", "The request signature we calculated does not match."),
-        ("AccessDenied", "Access Denied"),
-    ],
-)
-def test_a_redirect_to_another_host_needs_allow_redirects(tmp_path: Path) -> None:
+def test_a_redirect_to_another_host_needs_allow_redirects(
+    tmp_path: Path, loader: Callable[..., featherload.Loader]
+) -> None:
     class Elsewhere(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             other = "1.1.1.1" if self.path.startswith("/public") else "169.254.169.254"
@@ -570,6 +564,14 @@ def test_a_redirect_to_another_host_needs_allow_redirects(tmp_path: Path) -> Non
         server.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist."),
+        ("SignatureDoesNotMatch", "The request signature we calculated does not match."),
+        ("AccessDenied", "Access Denied"),
+    ],
+)
 def test_refused_credentials_are_an_error_without_them(
     url: str, store: Store, tmp_path: Path, code: str, text: str
 ) -> None:
