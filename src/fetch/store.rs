@@ -35,6 +35,9 @@ const READ_BEHIND_A_PART: &str = "120s";
 /// Of a whole answer: none, a shard may be large.
 const WHOLE: &str = "1d";
 
+/// Letters of a store's words that an error has: a page of HTML says no more.
+const LONGEST_TEXT: usize = 600;
+
 /// A store, and where in it the data set lies.
 #[derive(Clone)]
 pub(crate) struct Store {
@@ -330,14 +333,26 @@ fn without_secrets(text: &str) -> String {
         .filter_map(|tag| text.find(tag))
         .min();
     let Some(begin) = begin else {
-        return without_queries(text);
+        return shortened(without_queries(text));
     };
     let of = |tag: &str| {
         let inside = text.split_once(&format!("<{tag}>"))?.1;
         Some(inside.split_once(&format!("</{tag}>"))?.0)
     };
     let said: Vec<&str> = ["Code", "Message"].into_iter().filter_map(of).collect();
-    without_queries(&format!("{}{}", &text[..begin], said.join(": ")))
+    shortened(without_queries(&format!(
+        "{}{}",
+        &text[..begin],
+        said.join(": ")
+    )))
+}
+
+/// The beginning of a text that a server may have made long.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
 }
 
 fn without_queries(text: &str) -> String {
@@ -369,6 +384,19 @@ mod tests {
             told,
             "Server returned 400: ExpiredToken: The token has expired."
         );
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_is_said() {
+        let long = format!("Server returned 403: {}", "é".repeat(4096));
+        let said = without_secrets(&long);
+        assert_eq!(said.chars().count(), 600 + 3);
+        assert!(said.starts_with("Server returned 403: é") && said.ends_with("é..."));
+        let xml = format!(
+            "500: <Error><Message>{}</Message></Error>",
+            "e".repeat(4096)
+        );
+        assert_eq!(without_secrets(&xml).chars().count(), 600 + 3);
     }
 
     #[test]
