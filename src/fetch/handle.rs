@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::data::index::{ComingShards, ShardLabels, ShardOptions};
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
-use crate::fetch::messages::{LONGEST, Listed, Opened, Reply, Request, from_bytes, to_bytes};
+use crate::fetch::messages::{LONGEST, ListProgress, Opened, Reply, Request, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::pool::coordinator::launch::launch_other;
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
@@ -113,7 +113,7 @@ impl Start {
             match process.answer(None)? {
                 Some(Reply::Opened(opened)) => return Ok(opened),
                 Some(Reply::Trouble(trouble)) => return Err(trouble.into_error()),
-                Some(Reply::Listed(Listed { names, pages })) => tracing::warn!(
+                Some(Reply::ListProgress(ListProgress { names, pages })) => tracing::warn!(
                     "{}: the store has listed {names} names on {pages} pages so far",
                     self.address
                 ),

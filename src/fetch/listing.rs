@@ -11,7 +11,7 @@ use object_store::{Error as StoreError, ObjectMeta};
 use crate::data::shard::expand::MOST_SHARDS;
 use crate::data::shard::manifest::Hash128;
 use crate::fetch::download::state_of;
-use crate::fetch::messages::{Listed, Trouble};
+use crate::fetch::messages::{ListProgress, Trouble};
 use crate::fetch::patience::Patience;
 use crate::fetch::store::Store;
 use crate::fetch::tars::Tar;
@@ -37,7 +37,7 @@ pub(super) fn tar(below: &str, meta: &ObjectMeta) -> Tar {
 struct Listing<'a> {
     store: &'a Store,
     shards: Vec<Tar>,
-    so_far: Listed,
+    so_far: ListProgress,
     /// Hashes of the marks of pages.
     marks: HashSet<u128>,
 }
@@ -95,12 +95,12 @@ impl Listing<'_> {
 pub(super) async fn tars(
     store: &Store,
     patience: Duration,
-    progress: &dyn Fn(Listed),
+    progress: &dyn Fn(ListProgress),
 ) -> Result<Option<Vec<Tar>>, Trouble> {
     let mut listing = Listing {
         store,
         shards: Vec::new(),
-        so_far: Listed::default(),
+        so_far: ListProgress::default(),
         marks: HashSet::new(),
     };
     let mut patience = Patience::new(store.address().to_string(), patience);
@@ -140,7 +140,7 @@ mod tests {
         Listing {
             store,
             shards: Vec::new(),
-            so_far: Listed::default(),
+            so_far: ListProgress::default(),
             marks: HashSet::new(),
         }
     }

@@ -74,7 +74,7 @@ impl From<Place> for Mark {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// How far a long listing is, in front of [`Reply::Opened`].
-    Listed(Listed),
+    ListProgress(ListProgress),
     Opened(Opened),
     Planned,
     Report(Counts),
@@ -88,7 +88,7 @@ pub(super) enum Reply {
 
 /// What a store has listed so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct ListProgress {
     pub(super) names: u64,
     pub(super) pages: u64,
 }

@@ -44,7 +44,7 @@ async fn serve(line: &Line) -> Result<()> {
                     ) => {
                         let progress = |listed| {
                             // Whoever is gone is met when something is asked for.
-                            let _ = line.reply(&Reply::Listed(listed));
+                            let _ = line.reply(&Reply::ListProgress(listed));
                         };
                         let opened =
                             Session::open(&address, &options, &index, room, &progress).await;

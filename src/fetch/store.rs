@@ -22,7 +22,7 @@ use object_store::{
 
 use crate::fetch::address::Address;
 use crate::fetch::answer::{Answer, other_region};
-use crate::fetch::connector::{Connector, TooLong};
+use crate::fetch::connector::{LongAnswer, StoreConnector};
 use crate::fetch::messages::Trouble;
 use crate::fetch::redirect::{RefusedRedirect, cause};
 
@@ -72,7 +72,7 @@ impl Store {
     /// # Errors
     /// An address of a form that the store does not have; settings that cannot be.
     pub(super) fn open(address: &Address, allow_redirects: bool) -> Result<Self, Trouble> {
-        Self::with_limit(address, READ, Connector { allow_redirects })
+        Self::with_limit(address, READ, StoreConnector { allow_redirects })
     }
 
     /// The same of a store that takes objects.
@@ -80,7 +80,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; a web server.
     pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
-        let connector = Connector {
+        let connector = StoreConnector {
             allow_redirects: false,
         };
         let store = Self::with_limit(address, READ_BEHIND_A_PART, connector)?;
@@ -93,7 +93,11 @@ impl Store {
         Ok(store)
     }
 
-    fn with_limit(address: &Address, read: &str, connector: Connector) -> Result<Self, Trouble> {
+    fn with_limit(
+        address: &Address,
+        read: &str,
+        connector: StoreConnector,
+    ) -> Result<Self, Trouble> {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
@@ -262,7 +266,7 @@ impl Store {
         if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
         }
-        if let Some(too_long) = cause::<TooLong>(error) {
+        if let Some(too_long) = cause::<LongAnswer>(error) {
             return lasting(format!("{too_long}: check the endpoint"));
         }
         let answer = Answer::of(&chain(error));
