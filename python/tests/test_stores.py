@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -530,6 +531,37 @@ def test_what_is_not_there_is_an_error_with_its_address(
     for wrong in (store.url("sets/none"), "s3://no-such-bucket/cache"):
         said = failure(wrong, *fetch(tmp_path / "here"))
         assert wrong in said, said
+
+
+def test_a_redirect_to_another_host_needs_allow_redirects(
+    tmp_path: Path, loader: Callable[..., featherload.Loader]
+) -> None:
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            other = "1.1.1.1" if self.path.startswith("/public") else "169.254.169.254"
+            self.send_response(302)
+            self.send_header("Location", f"http://{other}/x")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *said: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    at = f"http://127.0.0.1:{server.server_port}"
+    try:
+        with pytest.raises(featherload.Error, match=r"'1\.1\.1\.1'.*allow_redirects"):
+            loader(f"{at}/public", fetch_dir=tmp_path / "a", batch_size=BATCH)
+        with pytest.raises(featherload.Error, match=r"'169\.254\.169\.254'.*never followed"):
+            loader(
+                f"{at}/link",
+                fetch_dir=tmp_path / "b",
+                batch_size=BATCH,
+                allow_redirects=True,
+            )
+    finally:
+        server.shutdown()
 
 
 @pytest.mark.parametrize(

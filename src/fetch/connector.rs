@@ -21,7 +21,7 @@ use reqwest::redirect::Policy;
 use reqwest::tls::Certificate;
 use reqwest::{Client, Method, NoProxy, Proxy, StatusCode, Url};
 
-use crate::fetch::redirect::{MOST_REDIRECTS, Redirects, RefusedRedirect, Stays};
+use crate::fetch::redirect::{MOST_REDIRECTS, NextHost, RedirectRules, RefusedRedirect};
 
 /// What is read of the body of an error: a code and a message.
 const MOST_OF_ERROR: usize = 4 << 10;
@@ -46,14 +46,14 @@ const PROXIES: [&str; 3] = ["http_proxy", "https_proxy", "all_proxy"];
 
 /// Makes the clients of a store.
 #[derive(Debug)]
-pub(super) struct Connector {
+pub(super) struct StoreConnector {
     /// Whether redirects to other hosts are followed.
     pub(super) allow_redirects: bool,
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for StoreConnector {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient, StoreError> {
-        let redirects = Redirects::new(self.allow_redirects, proxies(options));
+        let redirects = RedirectRules::new(self.allow_redirects, proxies(options));
         Ok(HttpClient::new(Web::new(options, redirects)?))
     }
 }
@@ -63,16 +63,24 @@ impl HttpConnector for Connector {
 struct Web {
     first: Client,
     others: Client,
-    redirects: Redirects,
+    redirects: RedirectRules,
 }
 
 impl Web {
-    fn new(options: &ClientOptions, redirects: Redirects) -> Result<Self, StoreError> {
+    fn new(options: &ClientOptions, redirects: RedirectRules) -> Result<Self, StoreError> {
         let failed = |e: reqwest::Error| wrong(e.into());
-        let others = builder(options)?.dns_resolver(Arc::new(redirects.clone()));
+        let first = builder(options)?.build().map_err(failed)?;
+        let others = match redirects.others {
+            true => {
+                let guarded = builder(options)?.dns_resolver(Arc::new(redirects.clone()));
+                guarded.build().map_err(failed)?
+            }
+            // No request gets there.
+            false => first.clone(),
+        };
         Ok(Self {
-            first: builder(options)?.build().map_err(failed)?,
-            others: others.build().map_err(failed)?,
+            first,
+            others,
             redirects,
         })
     }
@@ -80,22 +88,22 @@ impl Web {
     /// What is at the end of the redirects that are followed.
     async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut at = address(&request.uri().to_string())?;
-        let mut stays = Stays::OnHost;
+        let mut host = NextHost::Same;
         for _ in 0..=MOST_REDIRECTS {
-            let client = match stays {
-                Stays::OnHost => &self.first,
-                Stays::No => &self.others,
+            let client = match host {
+                NextHost::Same => &self.first,
+                NextHost::Other => &self.others,
             };
             let answer = client.call(request.clone()).await?;
             let Some(to) = target(&answer, &at)? else {
                 return Ok(answer);
             };
-            // What has left its host once stays away: a proxy's answer is no user's address.
-            if self.redirects.check(&at, &to).map_err(refused)? == Stays::No {
+            // A request that has left its host counts as away until it ends.
+            if self.redirects.check(&at, &to).map_err(refused)? == NextHost::Other {
                 self.redirects.check_names(&to).await.map_err(refused)?;
-                stays = Stays::No;
+                host = NextHost::Other;
             }
-            if stays == Stays::No {
+            if host == NextHost::Other {
                 leave_out_secrets(request.headers_mut());
             }
             let uri = to.as_str().parse();
@@ -208,9 +216,9 @@ async fn beginning(body: HttpResponseBody) -> String {
 
 /// An answer that is longer than any that a store gives.
 #[derive(Debug)]
-pub(super) struct TooLong;
+pub(super) struct LongAnswer;
 
-impl fmt::Display for TooLong {
+impl fmt::Display for LongAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -219,7 +227,7 @@ impl fmt::Display for TooLong {
     }
 }
 
-impl StdError for TooLong {}
+impl StdError for LongAnswer {}
 
 /// An answer that is no object.
 ///
@@ -231,7 +239,7 @@ async fn whole(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
         if bytes.len() + piece.len() > MOST_OF_ANSWER {
-            return Err(HttpError::new(HttpErrorKind::Decode, TooLong));
+            return Err(HttpError::new(HttpErrorKind::Decode, LongAnswer));
         }
         bytes.extend_from_slice(&piece);
     }

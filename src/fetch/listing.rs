@@ -37,12 +37,12 @@ pub(super) fn tar(below: &str, meta: &ObjectMeta) -> Tar {
 
 /// How far a listing is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ListProgress {
     pub(super) names: u64,
     pub(super) pages: u64,
 }
 
-impl fmt::Display for Listed {
+impl fmt::Display for ListProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} names on {} pages so far", self.names, self.pages)
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Listed {
 struct Listing<'a> {
     store: &'a Store,
     shards: Vec<Tar>,
-    so_far: Listed,
+    so_far: ListProgress,
     /// Hashes of the marks of pages.
     marks: HashSet<u128>,
 }
@@ -110,12 +110,12 @@ impl Listing<'_> {
 pub(super) async fn tars(
     store: &Store,
     patience: Duration,
-    progress: &dyn Fn(Listed),
+    progress: &dyn Fn(ListProgress),
 ) -> Result<Option<Vec<Tar>>, Trouble> {
     let mut listing = Listing {
         store,
         shards: Vec::new(),
-        so_far: Listed::default(),
+        so_far: ListProgress::default(),
         marks: HashSet::new(),
     };
     let mut mark: Option<String> = None;
@@ -167,7 +167,7 @@ mod tests {
         Listing {
             store,
             shards: Vec::new(),
-            so_far: Listed::default(),
+            so_far: ListProgress::default(),
             marks: HashSet::new(),
         }
     }

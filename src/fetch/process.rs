@@ -12,7 +12,7 @@ use futures_util::future::{Either, select};
 use crate::error::{Error, Result};
 use crate::fetch::line;
 use crate::fetch::line::Line;
-use crate::fetch::listing::Listed;
+use crate::fetch::listing::ListProgress;
 use crate::fetch::messages::{Reply, Request, Trouble};
 use crate::fetch::progress::Reports;
 use crate::fetch::session::{LONG, Session, Stop};
@@ -44,7 +44,7 @@ async fn serve(line: &Line) -> Result<()> {
                         },
                         None,
                     ) => {
-                        let progress = |listed: Listed| {
+                        let progress = |listed: ListProgress| {
                             // Whoever is gone is met when something is asked for.
                             let _ = line.warn(&format!("{address}: the store has listed {listed}"));
                         };

@@ -69,16 +69,16 @@ fn site(url: &Url) -> &str {
 
 /// Which redirects are followed.
 #[derive(Debug, Clone)]
-pub(super) struct Redirects {
+pub(super) struct RedirectRules {
     /// Those to other hosts, too.
-    others: bool,
+    pub(super) others: bool,
     /// Whether a redirect may lead to this address.
     is_public: fn(IpAddr) -> bool,
     /// Names of proxies: they are where the user says, and no redirect leads to them.
     proxies: Vec<String>,
 }
 
-impl Redirects {
+impl RedirectRules {
     pub(super) fn new(others: bool, proxies: Vec<String>) -> Self {
         Self {
             others,
@@ -91,7 +91,7 @@ impl Redirects {
     ///
     /// # Errors
     /// One that is not followed.
-    pub(super) fn check(&self, from: &Url, to: &Url) -> Result<Stays, RefusedRedirect> {
+    pub(super) fn check(&self, from: &Url, to: &Url) -> Result<NextHost, RefusedRedirect> {
         match (from.scheme(), to.scheme()) {
             ("http", "http" | "https") | ("https", "https") => {}
             ("https", "http") => {
@@ -110,7 +110,7 @@ impl Redirects {
         let is_upgrade = from.scheme() != to.scheme() && to.port().is_none();
         let is_same_port = from.port_or_known_default() == to.port_or_known_default();
         if from.host() == to.host() && (is_same_port || is_upgrade) {
-            return Ok(Stays::OnHost);
+            return Ok(NextHost::Same);
         }
         let address = match to.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
@@ -124,7 +124,7 @@ impl Redirects {
             return Err(RefusedRedirect::local(to, None));
         }
         match self.others {
-            true => Ok(Stays::No),
+            true => Ok(NextHost::Other),
             false => Err(RefusedRedirect(format!(
                 "redirects from '{}' to another host, '{}': use `allow_redirects` if you trust \
                  that host to serve this data set",
@@ -153,16 +153,16 @@ impl Redirects {
     }
 }
 
-/// Whether a request stays on its host.
+/// Where a redirect leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stays {
-    OnHost,
-    No,
+pub(super) enum NextHost {
+    Same,
+    Other,
 }
 
 /// Resolves the names of other hosts for a connection: to no address that a redirect may not
 /// reach, whatever was answered when it was checked.
-impl Resolve for Redirects {
+impl Resolve for RedirectRules {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = self.clone();
         Box::pin(async move {
@@ -186,7 +186,7 @@ fn is_public(address: IpAddr) -> bool {
         IpAddr::V6(address) => {
             let s = address.segments();
             let tail =
-                |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+                |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
             match s {
                 // Mapped, compatible (with :: and ::1), translated: an IPv4 address in IPv6's form.
                 [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -220,7 +220,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 #[cfg(test)]
-impl Redirects {
+impl RedirectRules {
     /// With another rule for addresses, so that a test may have two hosts on one machine.
     pub(super) fn with_public(mut self, is_public: fn(IpAddr) -> bool) -> Self {
         self.is_public = is_public;
@@ -273,7 +273,7 @@ mod tests {
                 IpAddr::V4(_) => text.to_owned(),
                 IpAddr::V6(_) => format!("[{text}]"),
             };
-            let rules = Redirects::new(true, Vec::new());
+            let rules = RedirectRules::new(true, Vec::new());
             let to = url(&format!("https://{host}/x"));
             let e = rules.check(&url("https://a.org/x"), &to).unwrap_err();
             assert!(e.0.contains("never followed"), "{text}: {e}");
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_addresses_are_taken_as_such() {
-        let rules = Redirects::new(true, Vec::new());
+        let rules = RedirectRules::new(true, Vec::new());
         for host in ["2130706433", "0x7f.1", "127.1", "0251.0376.0251.0376"] {
             let to = url(&format!("http://{host}/latest"));
             assert!(rules.check(&url("http://a.org/"), &to).is_err(), "{host}");
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn redirects_stay_on_their_host_unless_others_are_allowed() {
-        let strict = Redirects::new(false, Vec::new());
-        let open = Redirects::new(true, vec!["proxy.corp".to_owned()]);
+        let strict = RedirectRules::new(false, Vec::new());
+        let open = RedirectRules::new(true, vec!["proxy.corp".to_owned()]);
         for (from, to) in [
             ("https://a.org/x", "https://a.org/y?z"),
             ("http://a.org/x", "https://a.org/x"),
@@ -311,7 +311,7 @@ mod tests {
         ] {
             assert_eq!(
                 strict.check(&url(from), &url(to)),
-                Ok(Stays::OnHost),
+                Ok(NextHost::Same),
                 "{to}"
             );
         }
@@ -324,7 +324,11 @@ mod tests {
             let e = strict.check(&url(from), &url(to)).unwrap_err().0;
             let names_both = e.contains(site(&url(from))) && e.contains(site(&url(to)));
             assert!(names_both && e.contains("`allow_redirects`"), "{e}");
-            assert_eq!(open.check(&url(from), &url(to)), Ok(Stays::No), "{to}");
+            assert_eq!(
+                open.check(&url(from), &url(to)),
+                Ok(NextHost::Other),
+                "{to}"
+            );
         }
         for (from, to, says) in [
             ("https://a.org/x", "http://a.org/x", "https to http"),
@@ -347,7 +351,7 @@ mod tests {
             .enable_all()
             .build()
             .unwrap();
-        let rules = Redirects::new(true, Vec::new());
+        let rules = RedirectRules::new(true, Vec::new());
         let checked = runtime.block_on(rules.check_names(&url("http://localhost/x")));
         let e = checked.unwrap_err().to_string();
         assert!(

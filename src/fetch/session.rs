@@ -16,7 +16,7 @@ use crate::fetch::board::{Board, Needs};
 use crate::fetch::disk::{least_room, on_disk};
 use crate::fetch::folder::{Folder, TROUBLE};
 use crate::fetch::leader::{Cache, Leader};
-use crate::fetch::listing::Listed;
+use crate::fetch::listing::ListProgress;
 use crate::fetch::messages::{LONGEST, Opened, Place, Trouble, from_bytes, to_bytes};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::{PATIENCE, PATIENCE_AT_FIRST};
@@ -81,7 +81,7 @@ impl Session {
         options: &FetchOptions,
         index: &str,
         known_room: Option<u64>,
-        progress: &dyn Fn(Listed),
+        progress: &dyn Fn(ListProgress),
     ) -> std::result::Result<(Self, Opened), Trouble> {
         let began = SystemTime::now();
         // Behind a fetcher that died the store may be away for a while.

@@ -22,7 +22,7 @@ use crate::fetch::download;
 use crate::fetch::download::{Check, Shard};
 use crate::fetch::folder::Folder;
 use crate::fetch::listing;
-use crate::fetch::listing::{Listed, TAR_END, tar};
+use crate::fetch::listing::{ListProgress, TAR_END, tar};
 use crate::fetch::messages::{Tars, Trouble, Unused};
 use crate::fetch::options::FetchOptions;
 use crate::fetch::patience::Patience;
@@ -63,7 +63,7 @@ impl Set {
         options: &FetchOptions,
         index: &str,
         patience: Duration,
-        progress: &dyn Fn(Listed),
+        progress: &dyn Fn(ListProgress),
     ) -> Result<Self, Trouble> {
         if Index::names_tars(address.as_str()) {
             let (store, list) = named(address, options, patience).await?;
@@ -322,7 +322,7 @@ fn without(e: &Error, address: &Address) -> String {
 async fn below(
     store: &Store,
     patience: Duration,
-    progress: &dyn Fn(Listed),
+    progress: &dyn Fn(ListProgress),
 ) -> Result<TarList, Trouble> {
     let address = store.address();
     let neither = || {

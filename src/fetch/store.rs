@@ -22,7 +22,7 @@ use object_store::{
 
 use crate::fetch::address::Address;
 use crate::fetch::answer::{Answer, other_region};
-use crate::fetch::connector::{Connector, TooLong};
+use crate::fetch::connector::{LongAnswer, StoreConnector};
 use crate::fetch::messages::Trouble;
 use crate::fetch::ranges;
 use crate::fetch::ranges::LengthOfRanges;
@@ -36,6 +36,9 @@ const READ: &str = "20s";
 const READ_BEHIND_A_PART: &str = "120s";
 /// Of a whole answer: none, a shard may be large.
 const WHOLE: &str = "1d";
+
+/// Letters of a store's words that an error has: a page of HTML says no more.
+const LONGEST_TEXT: usize = 600;
 
 /// A store, and where in it the data set lies.
 #[derive(Clone)]
@@ -76,7 +79,7 @@ impl Store {
     /// # Errors
     /// An address of a form that the store does not have; settings that cannot be.
     pub(super) fn open(address: &Address, allow_redirects: bool) -> Result<Self, Trouble> {
-        Self::with_limit(address, READ, Connector { allow_redirects })
+        Self::with_limit(address, READ, StoreConnector { allow_redirects })
     }
 
     /// The same of a store that takes objects.
@@ -84,7 +87,7 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; a web server.
     pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
-        let connector = Connector {
+        let connector = StoreConnector {
             allow_redirects: false,
         };
         let store = Self::with_limit(address, READ_BEHIND_A_PART, connector)?;
@@ -97,7 +100,11 @@ impl Store {
         Ok(store)
     }
 
-    fn with_limit(address: &Address, read: &str, connector: Connector) -> Result<Self, Trouble> {
+    fn with_limit(
+        address: &Address,
+        read: &str,
+        connector: StoreConnector,
+    ) -> Result<Self, Trouble> {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
@@ -266,7 +273,7 @@ impl Store {
         if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
         }
-        if let Some(too_long) = cause::<TooLong>(error) {
+        if let Some(too_long) = cause::<LongAnswer>(error) {
             return lasting(format!("{too_long}: check the endpoint"));
         }
         let answer = Answer::of(&chain(error));
@@ -338,14 +345,26 @@ fn without_secrets(text: &str) -> String {
         .filter_map(|tag| text.find(tag))
         .min();
     let Some(begin) = begin else {
-        return without_queries(text);
+        return shortened(without_queries(text));
     };
     let of = |tag: &str| {
         let inside = text.split_once(&format!("<{tag}>"))?.1;
         Some(inside.split_once(&format!("</{tag}>"))?.0)
     };
     let said: Vec<&str> = ["Code", "Message"].into_iter().filter_map(of).collect();
-    without_queries(&format!("{}{}", &text[..begin], said.join(": ")))
+    shortened(without_queries(&format!(
+        "{}{}",
+        &text[..begin],
+        said.join(": ")
+    )))
+}
+
+/// The beginning of a text that a server may have made long.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
 }
 
 fn without_queries(text: &str) -> String {
@@ -377,6 +396,19 @@ mod tests {
             told,
             "Server returned 400: ExpiredToken: The token has expired."
         );
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_is_said() {
+        let long = format!("Server returned 403: {}", "é".repeat(4096));
+        let said = without_secrets(&long);
+        assert_eq!(said.chars().count(), 600 + 3);
+        assert!(said.starts_with("Server returned 403: é") && said.ends_with("é..."));
+        let xml = format!(
+            "500: <Error><Message>{}</Message></Error>",
+            "e".repeat(4096)
+        );
+        assert_eq!(without_secrets(&xml).chars().count(), 600 + 3);
     }
 
     #[test]

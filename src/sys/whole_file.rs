@@ -37,8 +37,8 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
 /// What to say of a file or an object of `len` bytes.
 pub(crate) fn too_long(len: u64, most: u64) -> String {
     format!(
-        "has {} ({len} bytes), and {} ({most} bytes) are read at most: check that it is the right \
-         file, or make it again",
+        "too long: it has {} ({len} bytes), and {} ({most} bytes) are read at most: check that it \
+         is the right file, or make it again",
         needed(len),
         room(most)
     )
@@ -55,7 +55,10 @@ mod tests {
         std::fs::write(&path, "12345").unwrap();
         assert_eq!(read(&path, 5).unwrap(), b"12345");
         let e = read(&path, 4).unwrap_err().to_string();
-        assert!(e.contains("note: has ") && e.contains("(5 bytes)"), "{e}");
+        assert!(
+            e.contains("note: too long: it has ") && e.contains("(5 bytes)"),
+            "{e}"
+        );
         assert!(e.contains("(4 bytes) are read at most"), "{e}");
         // A hole takes nothing on the disk, and would take memory.
         let file = std::fs::File::create(&path).unwrap();

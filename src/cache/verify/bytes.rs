@@ -8,6 +8,7 @@ use twox_hash::xxhash3_64::Hasher;
 
 use crate::cache::verify::findings::Found;
 use crate::data::shard::read_at;
+use crate::sys::whole_file::too_long;
 
 /// Bytes read at once.
 pub(super) const READ: usize = 1 << 20;
@@ -112,12 +113,15 @@ pub(super) fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     (same < a.len().max(b.len())).then_some(same)
 }
 
-/// A whole file, which is a regular one.
+/// A whole file, which is a regular one of `most` bytes at the most.
 ///
 /// # Errors
 /// Why it cannot be read, without its name.
-pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn read_whole(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let (file, len) = crate::data::shard::open(path).map_err(|e| e.to_string())?;
+    if len > most {
+        return Err(too_long(len, most));
+    }
     let len = usize::try_from(len).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|e| e.to_string())?;
@@ -132,4 +136,22 @@ pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, String> {
         }
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_file_is_read_up_to_its_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("manifest.json");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read_whole(&path, 5).unwrap(), b"12345");
+        let e = read_whole(&path, 4).unwrap_err();
+        assert!(
+            e.contains("(5 bytes)") && e.contains("(4 bytes) are read at most"),
+            "{e}"
+        );
+    }
 }

@@ -117,7 +117,8 @@ fn read_manifest(
     let entry = said.entry;
     let name = ShardFile::Manifest.name(number);
     let tell = |kind, what: String| found.file(&name, kind, Some(0), what);
-    let bytes = match read_whole(&ShardFile::Manifest.path(folder, number)) {
+    let path = ShardFile::Manifest.path(folder, number);
+    let bytes = match read_whole(&path, ShardManifest::MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(what) => {
             tell(FindingKind::Unreadable, what);
@@ -242,7 +243,9 @@ fn check_idx(
     found: &Found<'_>,
 ) {
     let name = ShardFile::Idx.name(number);
-    let bytes = match read_whole(&ShardFile::Idx.path(folder, number)) {
+    // It has less to say than the manifest.
+    let path = ShardFile::Idx.path(folder, number);
+    let bytes = match read_whole(&path, ShardManifest::MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(what) => return found.file(&name, FindingKind::Unreadable, None, what),
     };

@@ -150,7 +150,7 @@ impl Subject {
         }
         if self.manifest.is_none()
             && has_manifest
-            && let Ok(bytes) = read_whole(&manifest)
+            && let Ok(bytes) = read_whole(&manifest, ShardManifest::MOST_BYTES)
         {
             refuse_version::<ShardManifest>(&manifest, &bytes)?;
         }
@@ -192,7 +192,7 @@ impl Subject {
         if path.symlink_metadata().is_err() {
             return Ok(());
         }
-        let bytes = match read_whole(&path) {
+        let bytes = match read_whole(&path, CacheManifest::MOST_BYTES) {
             Ok(bytes) => bytes,
             Err(e) => {
                 self.damaged = Some(e);

@@ -13,6 +13,7 @@ use crate::cache::verify::walked;
 use crate::data::index::Index;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128};
 use crate::error::Error;
+use crate::sys::memory;
 
 /// A part of the work. Each gives more of it, or none.
 enum Task {
@@ -149,7 +150,8 @@ impl Subject {
     fn check_index(&self, found: &Found<'_>) {
         let path = self.folder.join(INDEX);
         let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
-        let bytes = match read_whole(&path) {
+        let most = memory::available_bytes().map_or(u64::MAX, |bytes| bytes / 2);
+        let bytes = match read_whole(&path, most) {
             Ok(bytes) => bytes,
             Err(what) => return found.file(INDEX, FindingKind::Unreadable, None, what),
         };

@@ -66,7 +66,7 @@ fn endless(stream: &mut TcpStream, status: &str) -> usize {
 }
 
 /// What a client with these rules gets: the status and the body, or the error's text.
-fn get(url: &str, redirects: &Redirects) -> Result<(u16, Vec<u8>), String> {
+fn get(url: &str, redirects: &RedirectRules) -> Result<(u16, Vec<u8>), String> {
     // Fails where it was done before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let options = ClientOptions::new().with_allow_http(true);
@@ -95,8 +95,8 @@ fn get(url: &str, redirects: &Redirects) -> Result<(u16, Vec<u8>), String> {
     })
 }
 
-fn rules(others: bool) -> Redirects {
-    Redirects::new(others, Vec::new())
+fn rules(others: bool) -> RedirectRules {
+    RedirectRules::new(others, Vec::new())
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_listing_without_end_is_given_up_and_an_object_is_not() {
     });
     for query in ["list-type=2&prefix=a", "restype=container&comp=list"] {
         let e = get(&format!("http://{}/b?{query}", server.at), &rules(false)).unwrap_err();
-        assert!(e.contains("TooLong"), "{e}");
+        assert!(e.contains("LongAnswer"), "{e}");
     }
     let (_, object) = get(&format!("http://{}/object", server.at), &rules(false)).unwrap();
     assert_eq!(object.len(), MOST_OF_ANSWER + 1);
