@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_KEYWORDS = {"workers": "num_workers"}
+"""Keywords of options whose name in the library, which stands in backticks, is another."""
+
 
 class Error(Exception):
     """Anything that featherload refuses or fails at.
@@ -22,9 +25,11 @@ class Error(Exception):
         id: int | None = None,
         kind: str | None = None,
     ) -> None:
+        for name, keyword in _KEYWORDS.items():
+            text = text.replace(f"`{name}`", f"`{keyword}`")
         super().__init__(text)
         self.path = path
-        self.option = option
+        self.option = option if option is None else _KEYWORDS.get(option, option)
         self.line = line
         self.id = id
         self.kind = kind
