@@ -45,20 +45,6 @@ pub fn mistake(py: Python<'_>, option: &str, text: String) -> PyErr {
     made().map_or_else(|why| why, PyErr::from_value)
 }
 
-/// The keyword of a library's option.
-pub fn keyword(option: &str) -> &str {
-    match option {
-        "workers" => "num_workers",
-        other => other,
-    }
-}
-
-/// The library's text with keywords in the place of its options.
-fn in_keywords(text: &str) -> String {
-    text.replace("`workers`", "`num_workers`")
-        .replace("`workers: ", "`num_workers: ")
-}
-
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let classes = CLASSES.get_or_try_init(py, || {
         Ok::<_, PyErr>(py.import("featherload._errors")?.unbind())
@@ -93,10 +79,10 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     };
     let what: Bound<'_, PyDict> =
         [("path", error.path().map(|p| p.display().to_string()))].into_py_dict(py)?;
-    what.set_item("option", error.option_name().map(keyword))?;
+    what.set_item("option", error.option_name())?;
     what.set_item("line", error.line())?;
     what.set_item("id", error.id())?;
     what.set_item("kind", error.fault().map(|fault| fault.kind.name()))?;
-    let exception = class(py, name)?.call((in_keywords(&error.to_string()),), Some(&what))?;
+    let exception = class(py, name)?.call((error.to_string(),), Some(&what))?;
     Ok(PyErr::from_value(exception))
 }

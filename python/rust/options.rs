@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::errors::{keyword, mistake, raised};
+use crate::errors::{mistake, raised};
 use crate::stream::json;
 
 /// Rows of a batch, where neither the caller nor a config says another number: as the
@@ -91,7 +91,7 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
             "source.path" => "src",
             path => {
                 let first = fields.next().unwrap_or(path);
-                keyword(fields.next().unwrap_or(first))
+                fields.next().unwrap_or(first)
             }
         };
         let why = e.inner().to_string().replace('`', "'");

@@ -162,3 +162,14 @@ def test_of_torchs_and_gsplats_names(scene: Path) -> None:
     for value in (-1, True, 1.5, "x"):
         with pytest.raises(featherload.ConfigError, match="patch_size"):
             Dataset(object(), patch_size=value)  # type: ignore[arg-type]
+
+
+def test_names_of_the_library_become_keywords(folder: Path, tmp_path: Path) -> None:
+    error = featherload.ConfigError("`workers` is 5000: use at most 4096", option="workers")
+    assert (str(error), error.option) == ("`num_workers` is 5000: use at most 4096", "num_workers")
+    for call in (
+        lambda: featherload.plan(folder, num_workers=5000),
+        lambda: cache.build(folder, tmp_path / "c", num_workers=5000, progress=False),
+    ):
+        with pytest.raises(featherload.ConfigError, match="num_workers"):
+            call()

@@ -269,3 +269,39 @@ def test_threads_that_ask_for_a_view_by_its_step_get_that_one(folder: Path) -> N
         for thread in threads:
             thread.join()
         assert not wrong
+
+
+# JAX warns of forks.
+@pytest.mark.filterwarnings("ignore")
+def test_a_copy_forked_while_a_thread_has_its_turn_does_not_hang(runs: dict[str, Any]) -> None:
+    loader, rays = runs["loader"], runs["rays"]
+    steps = iter(loader)
+    next(steps)
+    with loader._turn.lock, rays._turn.lock:
+        refusals: list[int] = []
+        thread = threading.Thread(target=lambda: refusals.append(refusals_of_a_copy(steps, rays)))
+        thread.start()
+        thread.join(20)
+    assert refusals == [4]
+
+
+def refusals_of_a_copy(steps: Any, rays: featherload.Rays) -> int:
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(10)
+        raised = 0
+        calls: list[Callable[[], object]] = [
+            lambda: next(steps),
+            lambda: next(rays),
+            lambda: rays.go_to(3),
+            lambda: rays.load_state_dict({}),
+        ]
+        for call in calls:
+            try:
+                call()
+            except featherload.WorkerError:
+                raised += 1
+        steps.close()
+        os._exit(raised)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)

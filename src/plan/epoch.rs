@@ -96,8 +96,8 @@ impl Plan {
         if plan.batches() == 0 {
             let o = &plan.options;
             return Err(Error::config(format!(
-                "{} samples over {} ranks fill no batch of {}: lower `batch_size`, or keep the last \
-                 batch",
+                "{} samples over {} ranks fill no batch of {}: lower `batch_size`, or keep the \
+                 last batch",
                 plan.positions(),
                 o.world,
                 o.batch

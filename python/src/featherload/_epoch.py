@@ -33,6 +33,9 @@ class Epoch(Iterator[Batch]):
     def __next__(self) -> Batch:
         turn = self._turn
         turn.check("next")
+        if self._loader is not None:
+            # Before the lock, which another thread may hold for ever in a forked copy.
+            self._loader._check_process()
         raw: RawBatch | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
@@ -74,7 +77,6 @@ class Epoch(Iterator[Batch]):
                     "one at a time (for a look at rows: loader.preview())"
                 )
             raise StopIteration
-        loader._check_process()
         if not self.begun:
             self._epoch = loader._begin(self)
             self.begun = True
@@ -107,6 +109,9 @@ class Epoch(Iterator[Batch]):
         that an error ended, is not over: the next one goes on with it.
         """
         self._turn.check("close")
+        loader = self._loader
+        if loader is None or os.getpid() != loader._pid:
+            return
         with self._turn.lock:
             self._close()
 

@@ -8,6 +8,9 @@ printable: Callable[[str], str]
 """One line that a terminal shows and does not obey. The extension sets it: it imports this file
 while it begins."""
 
+_KEYWORDS = {"workers": "num_workers"}
+"""Keywords of options whose name in the library, which stands in backticks, is another."""
+
 
 class Error(Exception):
     """Anything that featherload refuses or fails at.
@@ -31,9 +34,11 @@ class Error(Exception):
         id: int | None = None,
         kind: str | None = None,
     ) -> None:
+        for name, keyword in _KEYWORDS.items():
+            text = text.replace(f"`{name}`", f"`{keyword}`")
         super().__init__(printable(text))
         self.path = path
-        self.option = option
+        self.option = option if option is None else _KEYWORDS.get(option, option)
         self.line = line
         self.id = id
         self.kind = kind

@@ -82,8 +82,10 @@ class SceneRun(Generic[_Stream]):
         """The next step is ``step``."""
         number = whole("step", step, 0, LAST)
         self._turn.check("go_to")
+        # Before the lock, which another thread may hold for ever in a forked copy.
+        stream = self._open()
         with self._turn.lock:
-            self._open().go_to(number)
+            stream.go_to(number)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: the step that comes next, and what it depends on but the rank.
@@ -106,8 +108,9 @@ class SceneRun(Generic[_Stream]):
                 f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
         self._turn.check("load_state_dict")
+        stream = self._open()
         with self._turn.lock:
-            self._open().resume(text)
+            stream.resume(text)
 
     @cached_property
     def images(self) -> list[Path]:
