@@ -70,7 +70,7 @@ impl Index {
             && manifest
                 .classes
                 .iter()
-                .all(|name| names.next().as_deref() == Some(name));
+                .all(|name| names.next().as_deref() == Some(name.as_str()));
         match are_same {
             true => Ok(()),
             false => Err("has other classes than its manifest".into()),
