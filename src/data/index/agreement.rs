@@ -45,6 +45,9 @@ impl Index {
                 manifest.shards.len()
             ));
         }
+        if manifest.options.shard_samples == Some(0) {
+            return Err("has samples, and its manifest says 0 samples per shard".into());
+        }
         let shards = (0..).zip(&manifest.shards);
         for ((number, entry), extent) in shards.zip(self.extents()) {
             self.check_shard(number, entry, extent)?;
