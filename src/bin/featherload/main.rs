@@ -134,7 +134,7 @@ fn run() -> ExitCode {
     // Of every command: the first process of a container is not ended by a signal that it does not
     // handle.
     let handled = interrupt::end_the_process();
-    let run = |command| match command {
+    let run = |command: Command| match command {
         Command::Bench(args) => bench::run(*args),
         Command::Cache(args) => cache::run(args),
         Command::Completions(args) => help::completions(&args),

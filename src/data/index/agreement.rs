@@ -45,6 +45,9 @@ impl Index {
                 manifest.shards.len()
             ));
         }
+        if manifest.options.shard_samples == Some(0) {
+            return Err("has samples, and its manifest says 0 samples per shard".into());
+        }
         let shards = (0..).zip(&manifest.shards);
         for ((number, entry), extent) in shards.zip(self.extents()) {
             self.check_shard(number, entry, extent)?;
@@ -70,7 +73,7 @@ impl Index {
             && manifest
                 .classes
                 .iter()
-                .all(|name| names.next().as_deref() == Some(name));
+                .all(|name| names.next().as_deref() == Some(name.as_str()));
         match are_same {
             true => Ok(()),
             false => Err("has other classes than its manifest".into()),

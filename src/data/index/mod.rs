@@ -20,8 +20,8 @@
 //!   `reach`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
 //! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
-//!   later runs; `agreement`: whether it fits its shards; `coming`: the same of shards that lie in an object store; `of_cache`: that of a
-//!   cache, made while it is built.
+//!   later runs; `coming`: the same of shards that lie in an object store; `of_cache`: that of a
+//!   cache, made while it is built; `agreement`: whether an index fits its shards.
 //!
 //! ```
 //! # fn main() -> featherload::Result<()> {

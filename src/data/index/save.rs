@@ -30,7 +30,8 @@ pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
         true => Ok(()),
         false => Err(Error::dataset(
             path,
-            "is there and is no saved index, so it is not replaced: name another file, or remove it",
+            "is there and is no saved index, so it is not replaced: name another file, or remove \
+             it",
         )),
     }
 }

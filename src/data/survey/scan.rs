@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
                     let tag = orientation as u8;
                     *f.orientations.entry(tag).or_default() += 1;
                 }
-                // Ended by what is said of samples alone.
+                // Only the count of samples ends it.
                 let _ = seen(Seen::Header(id, &header, bytes));
                 let (width, height) = header.upright();
                 [height, width]

@@ -168,7 +168,7 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
         index[at..at + bytes.len()].copy_from_slice(bytes);
     };
     type Change<'a> = (&'a str, &'a dyn Fn(&mut Vec<u8>));
-    let refused_at_once: [Change; 6] = [
+    let refused_at_once: [Change<'_>; 6] = [
         ("../ in a name", &|i| name(i, b"../other-x00.tar")),
         ("another folder", &|i| name(i, b"/../other-x0.tar")),
         ("an absolute name", &|i| name(i, b"/tmp/other-0.tar")),

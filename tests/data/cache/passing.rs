@@ -283,3 +283,24 @@ fn a_source_that_is_away_costs_no_cache_whatever_force_says() {
     assert!(e.to_string().contains("may pass"), "{e}");
     assert_same(&whole, &files(&to), "storage that fails");
 }
+
+#[test]
+fn a_build_whose_coordinator_dies_names_the_same_command() {
+    let src = data(2, 60);
+    let dst = tempfile::tempdir().unwrap();
+    let mut killed = false;
+    let e = built(src.path(), dst.path(), raw())
+        .build_watched(&mut |progress| {
+            if progress.phase == BuildPhase::Writing && !killed {
+                let coordinator = coordinator_of(std::process::id() as i32).unwrap();
+                killed = send(coordinator, Signal::SIGKILL);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap_err();
+    assert!(killed && e.is_worker(), "{e}");
+    assert!(
+        e.to_string().contains("a cache build by the same command"),
+        "{e}"
+    );
+}
