@@ -29,6 +29,8 @@ const MOST_OF_ERROR: usize = 4 << 10;
 const ERROR_TIME: Duration = Duration::from_secs(5);
 /// The longest answer that is no object: a page of a listing has 5,000 names at most.
 const MOST_OF_ANSWER: usize = 32 << 20;
+/// How long that may take. Objects may take any time in which something comes.
+const ANSWER_TIME: Duration = Duration::from_secs(180);
 
 /// Headers that another host may see. No credentials, no cookies.
 const FOR_OTHERS: [HeaderName; 7] = [
@@ -125,7 +127,10 @@ impl Web {
         let body = match parts.status.is_success() {
             false => beginning(body).await.into(),
             true if is_object => body,
-            true => whole(body).await?.into(),
+            true => match tokio::time::timeout(ANSWER_TIME, whole(body)).await {
+                Ok(answer) => answer?.into(),
+                Err(late) => return Err(HttpError::new(HttpErrorKind::Timeout, late)),
+            },
         };
         Ok(HttpResponse::from_parts(parts, body))
     }
