@@ -120,7 +120,7 @@ pub(crate) struct Fetcher {
     process: Process,
     opened: Opened,
     /// Of the folder, also while no fetcher lives.
-    _in_use: Lease,
+    in_use: Lease,
     order: Option<Order>,
     held: Held,
     /// The first batch behind those.
@@ -221,9 +221,12 @@ impl Fetcher {
         let mut fetcher = Self::new(start, (process, opened, in_use), list.shards.len() as u64);
         fetcher.make_index(&list, tars.most_of_index, progress)?;
         let made = fetcher.report();
-        start = fetcher.into_start();
+        // The folder stays in use: its shards were read just now.
+        let shards_read;
+        (start, shards_read) = fetcher.into_start();
         // Another one, which knows the checksums that were found.
         let (process, opened, in_use) = start.open(&mut deaths)?;
+        drop(shards_read);
         let indexed = match opened.folder == folder {
             true => list.open_index(&folder, &name)?,
             false => None,
@@ -247,7 +250,7 @@ impl Fetcher {
     fn new(start: Start, of: (Process, Opened, Lease), shards: u64) -> Self {
         let (process, opened, in_use) = of;
         Self {
-            _in_use: in_use,
+            in_use,
             held: Held::new(shards, opened.room, opened.evicts()),
             start,
             process,
@@ -268,8 +271,8 @@ impl Fetcher {
     }
 
     /// Ends the fetcher.
-    fn into_start(self) -> Start {
-        self.start
+    fn into_start(self) -> (Start, Lease) {
+        (self.start, self.in_use)
     }
 
     /// Has every shard come once, in their order, and keeps the index of them in the folder,

@@ -154,7 +154,9 @@ impl Server {
         let is_tar = name.ends_with(".tar");
         let is_first = is_tar && !is_head && {
             let mut sent = self.sent.lock().unwrap();
-            sent.insert(name.to_owned(), 0).is_none()
+            let is_new = !sent.contains_key(name);
+            sent.entry(name.to_owned()).or_default();
+            is_new
         };
         let body = match is_first && self.breaks {
             true => &body[..body.len() / 2],
