@@ -186,9 +186,9 @@ def test_options_that_cannot_work_are_named(
     for option in ({"force": True}, {"shard_size": "1M"}, {"num_workers": 3}):
         with pytest.raises(featherload.ConfigError, match="not for a build by tasks"):
             build(photos, tmp_path / "c", **option)
-    with pytest.raises(featherload.ConfigError, match="shard_samples is 0"):
+    with pytest.raises(featherload.ConfigError, match="shard_samples 0 is too small"):
         by_ray.build_cache(photos, tmp_path / "c", shard_samples=0)
-    with pytest.raises(featherload.ConfigError, match="num_cpus is 0"):
+    with pytest.raises(featherload.ConfigError, match="num_cpus 0 is too small"):
         build(photos, tmp_path / "c", num_cpus=0)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(featherload.ConfigError, match="pip install ray"):
