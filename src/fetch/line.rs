@@ -68,7 +68,7 @@ fn lead(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::io("start a helper for a store", e))?;
+        .map_err(|e| Error::not_started("start a helper for a store", e))?;
     let ended = runtime.block_on(async {
         let line = Line::new(socket)?;
         let ended = {

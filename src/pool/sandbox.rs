@@ -141,7 +141,7 @@ impl Trial {
                 check().and_then(|()| Err(Error::config("this system refuses it to a process")))
             }
             Self::Refused(errno) => Err(Error::io(
-                "try it in a process",
+                "a process that tried it",
                 io::Error::from_raw_os_error(errno),
             )),
             Self::Unlisted => Err(Error::config(
@@ -245,14 +245,21 @@ impl Walls {
         };
         let kept = |part: &str, tried: Result<()>| match (choice, tried) {
             (_, Ok(())) => Ok(true),
-            (Sandbox::Require, Err(e)) => Err(Error::option(
-                "sandbox",
-                format!(
-                    "it is required, and this system does not keep workers to a list of {part}: \
-                     {e}; use Linux 5.13 or newer with Landlock, in a container that allows \
-                     seccomp and Landlock, or `auto`"
-                ),
-            )),
+            (Sandbox::Require, Err(e)) => {
+                let advice = match e.is_limit() {
+                    true => "",
+                    false => {
+                        "; use Linux 5.13 or newer with Landlock, in a container that allows \
+                         seccomp and Landlock, or `auto`"
+                    }
+                };
+                Err(Error::option(
+                    "sandbox",
+                    format!(
+                        "it is required, and workers are not kept to a list of {part}: {e}{advice}"
+                    ),
+                ))
+            }
             (_, Err(e)) => {
                 tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
                 Ok(false)

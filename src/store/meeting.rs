@@ -78,10 +78,7 @@ pub(crate) fn meet(
     let suitable = list.guests.iter().filter(|guest| suits(guest.holding));
     let (near, far): (Vec<&Guest>, Vec<&Guest>) =
         suitable.partition(|guest| guest.namespace == namespace);
-    let found = near
-        .into_iter()
-        .filter_map(|guest| ask(guest, places, key))
-        .next();
+    let found = near.into_iter().find_map(|guest| ask(guest, places, key));
     if let (None, Some(guest)) = (&found, far.first()) {
         tracing::warn!(
             "decoded images are not shared with {}: process {} of PID namespace {} has them, and \

@@ -9,9 +9,6 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-#[cfg(test)]
-use nix::unistd::getpid;
-
 /// The namespace of this process: the inode number of its file.
 pub(crate) fn current() -> io::Result<u64> {
     inode(Path::new("/proc/self"))
@@ -94,6 +91,7 @@ fn shown_processes() -> io::Result<Vec<(i32, i32)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::unistd::getpid;
 
     #[test]
     fn a_process_is_found_in_proc() {

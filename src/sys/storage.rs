@@ -78,7 +78,7 @@ pub(crate) fn bytes_in(folder: &Path) -> io::Result<Bytes> {
 /// Whether the block device of a folder is memory: a disk in it (zram, brd), or a file in it
 /// (loop).
 fn is_device_in_memory(folder: &Path) -> bool {
-    let device = fs::metadata(folder).map(|found| found.dev()).unwrap_or(0);
+    let device = fs::metadata(folder).map_or(0, |found| found.dev());
     let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     // A file system without a device has none there.
     let Ok(device) = fs::canonicalize(link) else {

@@ -96,7 +96,7 @@ impl Watched {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|e| Error::io("start a consumer to measure", e))?;
+            .map_err(|e| Error::not_started("start a consumer to measure", e))?;
         let began = Instant::now();
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (sender, messages) = mpsc::channel();
