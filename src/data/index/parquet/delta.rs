@@ -15,7 +15,9 @@ pub(super) struct Delta<'a> {
     smalls: u64,
     /// Numbers still to come.
     left: u64,
-    next: i64,
+    /// The last number, or the first one.
+    number: i64,
+    has_begun: bool,
     least: i64,
     /// Bits of a difference in each small block that is left of the block.
     widths: &'a [u8],
@@ -36,7 +38,8 @@ impl<'a> Delta<'a> {
             small,
             smalls,
             left,
-            next: signed(first),
+            number: signed(first),
+            has_begun: false,
             least: 0,
             widths: &[],
             open: (0, 0, 0),
@@ -92,12 +95,11 @@ impl Iterator for Delta<'_> {
 
     fn next(&mut self) -> Option<i64> {
         self.left = self.left.checked_sub(1)?;
-        let number = self.next;
-        // The last number has no difference behind it.
-        if self.left > 0 {
-            self.next = number.wrapping_add(self.difference()?);
+        // The first number stands in the head.
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.number = self.number.wrapping_add(self.difference()?);
         }
-        Some(number)
+        Some(self.number)
     }
 }
 

@@ -71,7 +71,7 @@ fn errors_name_file_and_key() {
                 t["frames"][1]["transform_matrix"] =
                     json!([[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
             },
-            "frames[1].transform_matrix: the rotation is singular",
+            "frames[1].transform_matrix: an axis is shorter",
         ),
         (
             &|t| t["frames"][1]["transform_matrix_start"] = matrix(0.0, 0.0, 0.0),
