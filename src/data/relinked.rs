@@ -129,7 +129,7 @@ mod tests {
         let dir = chain();
         let e = refuse_endless(dir.path()).unwrap_err().to_string();
         assert!(e.contains("more than 10000 folders"), "{e}");
-        assert!(e.contains("\"0/a\"") || e.contains("\"0/b\""), "{e}");
+        assert!(e.contains("/a\"") || e.contains("/b\""), "{e}");
         // Two links to one folder; one to a folder above.
         for links in [&[("x", "y"), ("x", "z")][..], &[("..", "x/up")]] {
             let dir = tempfile::tempdir().unwrap();
