@@ -727,7 +727,7 @@ fn what_lies_outside_of_its_slot_or_batch_is_refused() {
                 (|b| b.pictures[2].len = usize::MAX, "outside of its slot"),
                 (
                     |b| b.pictures[1].kernel.height = u32::MAX,
-                    "names what is not its own",
+                    "names bytes that are not its own",
                 ),
             ];
             for (change, word) in changes {
