@@ -222,8 +222,8 @@ impl Fetcher {
         fetcher.make_index(&list, tars.most_of_index, progress)?;
         let made = fetcher.report();
         // The folder stays in use: its shards were read just now.
-        let shards_read;
-        (start, shards_read) = fetcher.into_start();
+        let (same, shards_read) = fetcher.into_start();
+        start = same;
         // Another one, which knows the checksums that were found.
         let (process, opened, in_use) = start.open(&mut deaths)?;
         drop(shards_read);
