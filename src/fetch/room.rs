@@ -167,8 +167,8 @@ mod tests {
     fn files_count_in_whole_blocks() {
         let counted = [0, 1, 4096, 4097, u64::MAX].map(on_disk);
         assert_eq!(counted[..4], [0, 4096, 4096, 8192]);
-        // 600 shards: a board of two blocks.
-        assert_eq!(beside_shards(1, 5000, 600), 4096 * (1 + 2 + 2 + 4));
+        // 600 shards: a board of two blocks, and checksums of three.
+        assert_eq!(beside_shards(1, 5000, 600), 4096 * (1 + 2 + 2 + 3 + 3));
     }
 
     #[test]

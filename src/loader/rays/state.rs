@@ -91,7 +91,7 @@ mod tests {
             ),
             ("seed was 4 and is now 3", RaysState { seed: 4, ..state() }),
             (
-                "sampler was Pairs { radius: 3 } and is now Uniform",
+                "sampler was {\"pairs\":{\"radius\":3}} and is now \"uniform\"",
                 RaysState {
                     sampler: RaySampler::Pairs { radius: 3 },
                     ..state()
