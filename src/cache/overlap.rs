@@ -3,7 +3,10 @@
 //!
 //! In the consumer. Places are paths or addresses; they are compared by what they lead to.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +37,14 @@ pub(super) fn check_source(source: &Source, place: &Path) -> Result<()> {
 }
 
 fn check_address(source: &Address, place: &Path) -> Result<()> {
+    let at = Address::location(place)?;
     for folder in source.folders()? {
-        if Address::parse(&folder)?.is(place)? {
+        let folder = Address::parse(&folder)?;
+        let is_where_links_lead = match (&at, folder.local_path()) {
+            (Some(at), Some(folder)) => targets(&folder)?.iter().any(|f| at.is_folder(f, false)),
+            _ => false,
+        };
+        if is_where_links_lead || folder.is(place)? {
             return Err(Error::config(format!(
                 "{} is where shards of the source lie: name another place",
                 place.display()
@@ -47,6 +56,28 @@ fn check_address(source: &Address, place: &Path) -> Result<()> {
         true => Err(inside(place, source.as_str())),
         false => Ok(()),
     }
+}
+
+/// The folders that links in `folder` lead into: a shard that a link stands for lies there.
+fn targets(folder: &Path) -> Result<BTreeSet<PathBuf>> {
+    let failed = |e| Error::io_at("read", folder, e);
+    let mut targets = BTreeSet::new();
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // What is not there is reported by whoever reads it.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(targets),
+        Err(e) => return Err(failed(e)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_symlink()
+            && let Ok(target) = entry.path().canonicalize()
+            && let Some(parent) = target.parent()
+        {
+            targets.insert(parent.to_owned());
+        }
+    }
+    Ok(targets)
 }
 
 fn inside(place: &Path, source: &str) -> Error {

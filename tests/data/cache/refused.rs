@@ -307,6 +307,30 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
         );
     }
     assert_same(&before, &files(&tars), "the shards");
+
+    // The same of shards whose folder is a store.
+    let links = dir.path().join("links");
+    fs::create_dir(&links).unwrap();
+    std::os::unix::fs::symlink(
+        tars.join("shard-000000.tar"),
+        links.join("shard-000000.tar"),
+    )
+    .unwrap();
+    for names in ["", "/shard-{000000..000000}.tar"] {
+        let source = Source::detect(format!("file://{}{names}", links.display())).unwrap();
+        for place in [
+            tars.display().to_string(),
+            format!("file://{}", tars.display()),
+        ] {
+            let builder = Builder::new(source.clone(), &place, copy());
+            let e = builder.workers(0).force(true).build().unwrap_err();
+            assert!(
+                e.is_usage() && e.to_string().contains("where shards of the source lie"),
+                "{names} into {place}: {e}"
+            );
+        }
+    }
+    assert_same(&before, &files(&tars), "the shards");
 }
 
 #[test]
