@@ -317,12 +317,12 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
     )
     .unwrap();
     for names in ["", "/shard-{000000..000000}.tar"] {
-        let source = Source::detect(format!("file://{}{names}", links.display())).unwrap();
         for place in [
             tars.display().to_string(),
             format!("file://{}", tars.display()),
         ] {
-            let builder = Builder::new(source.clone(), &place, copy());
+            let source = format!("file://{}{names}", links.display());
+            let builder = Builder::new(Source::detect(source).unwrap(), &place, copy());
             let e = builder.workers(0).force(true).build().unwrap_err();
             assert!(
                 e.is_usage() && e.to_string().contains("where shards of the source lie"),
