@@ -125,8 +125,14 @@ impl Relay {
 
     fn take(&mut self, said: &[u8]) {
         for &byte in said {
-            // A piece ends between characters.
-            if self.begun.len() > AT_ONCE - LONGEST_CHARACTER && byte & 0xc0 != 0x80 {
+            // A piece ends between characters; the first byte of one says how long it is.
+            let length = match byte {
+                0xf0.. => LONGEST_CHARACTER,
+                0xe0.. => 3,
+                0xc0.. => 2,
+                _ => 1,
+            };
+            if self.begun.len() + length > AT_ONCE {
                 self.send_begun();
             }
             let shown = match byte {

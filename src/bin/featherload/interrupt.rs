@@ -85,18 +85,19 @@ pub fn end_the_run() -> Result<()> {
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            for signal in signals.forever() {
+            let Some(signal) = signals.forever().next() else {
+                return;
+            };
+            std::thread::sleep(PATIENCE);
+            if NOTICED.load(Ordering::SeqCst) {
+                std::thread::sleep(LONGEST_END);
+                // Whoever reads stderr may not answer either.
+                let _ = std::thread::Builder::new().spawn(|| {
+                    let _ = writeln!(std::io::stderr(), "{HELD_UP}");
+                });
                 std::thread::sleep(PATIENCE);
-                if NOTICED.load(Ordering::SeqCst) {
-                    std::thread::sleep(LONGEST_END);
-                    // Whoever reads stderr may not answer either.
-                    let _ = std::thread::Builder::new().spawn(|| {
-                        let _ = writeln!(std::io::stderr(), "{HELD_UP}");
-                    });
-                    std::thread::sleep(PATIENCE);
-                }
-                signal_hook::low_level::exit(128 + signal);
             }
+            signal_hook::low_level::exit(128 + signal);
         })
         .map_err(|e| Error::not_started("start the signal thread", e))?;
     // The one switch: a signal before it has ended the process, one behind it

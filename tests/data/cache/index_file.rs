@@ -203,7 +203,10 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
     forge(dir.path(), index, &manifest);
     assert_eq!(Index::cache(dir.path()).unwrap().len(), 41);
     let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
-    assert_eq!(told(&verified(dir.path(), 1).findings), [due.clone()]);
+    assert_eq!(
+        told(&verified(dir.path(), 1).findings),
+        std::slice::from_ref(&due)
+    );
 
     // Numbers of samples and names that the manifest alone has.
     let first = manifest.find("\"name\": \"shard-000000\"").unwrap();
