@@ -107,7 +107,8 @@ impl RedirectRules {
                 return Err(RefusedRedirect(what));
             }
         }
-        let is_upgrade = from.scheme() != to.scheme() && to.port().is_none();
+        let is_upgrade =
+            from.scheme() != to.scheme() && from.port().is_none() && to.port().is_none();
         let is_same_port = from.port_or_known_default() == to.port_or_known_default();
         if from.host() == to.host() && (is_same_port || is_upgrade) {
             return Ok(NextHost::Same);

@@ -1,6 +1,6 @@
 //! Files that a command writes: none that it reads, and none twice.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use featherload::{Error, Result};
@@ -12,13 +12,18 @@ const OUTPUTS: [&str; 5] = ["save_classes", "svg", "out", "save_state", "failure
 /// # Errors
 /// A file that is written and that another argument names, too.
 pub fn check(matches: &ArgMatches) -> Result<()> {
-    let Some((_, matches)) = matches.subcommand() else {
-        return Ok(());
-    };
+    let mut matches = matches;
+    while let Some((_, deeper)) = matches.subcommand() {
+        matches = deeper;
+    }
     let ids = || matches.ids().map(clap::Id::as_str);
+    // Values of other types are no files, but a recipe, which may be a preset's name.
     let files = |id: &str| {
-        let raw = matches.try_get_raw(id).ok().flatten();
-        raw.into_iter().flatten().map(Path::new)
+        let paths = matches.try_get_many::<PathBuf>(id).ok().flatten();
+        let recipe = (id == "recipe").then(|| matches.try_get_raw(id).ok().flatten());
+        let recipe = recipe.flatten().into_iter().flatten();
+        let paths = paths.into_iter().flatten().map(PathBuf::as_path);
+        paths.chain(recipe.map(Path::new))
     };
     for output in ids().filter(|id| OUTPUTS.contains(id)) {
         for other in ids().filter(|id| *id != output) {
@@ -41,8 +46,10 @@ pub fn check(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
+/// A folder is no file to replace: the command itself refuses it.
 fn are_one(one: &Path, two: &Path) -> bool {
-    one == two || (one.is_file() && one.canonicalize().ok() == two.canonicalize().ok())
+    let is_other = || one.is_file() && one.canonicalize().ok() == two.canonicalize().ok();
+    !one.is_dir() && (one == two || is_other())
 }
 
 /// The argument as it is written.
