@@ -3,7 +3,7 @@
 //!
 //! In the consumer. Places are paths or addresses; they are compared by what they lead to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
@@ -124,14 +124,14 @@ pub(super) fn check_files(index: &Index, place: &Path, is_folder: bool) -> Resul
     Ok(())
 }
 
-/// The folders that samples which are files lie in. One may come twice.
+/// The folders that samples which are files lie in, each once.
 fn folders(index: &Index) -> impl Iterator<Item = PathBuf> {
-    let mut last: &[u8] = b"\0";
+    let (mut last, mut seen): (&[u8], _) = (b"\0", HashSet::new());
     (0..index.len()).filter_map(move |id| {
         let path = index.relative_path(id).as_os_str().as_bytes();
         let end = path.iter().rposition(|&b| b == b'/').unwrap_or(0);
         // Samples of a folder mostly follow each other.
-        let is_new = last != &path[..end];
+        let is_new = last != &path[..end] && seen.insert(&path[..end]);
         last = &path[..end];
         is_new.then(|| index.root().join(OsStr::from_bytes(last)))
     })
