@@ -90,7 +90,7 @@ mod tests {
                 assert_eq!(book.get(n), want, "{n} of {shards}");
             }
         }
-        fs::write(folder.join(NAME), &[1; ENTRY + 3]).unwrap();
+        fs::write(folder.join(NAME), [1; ENTRY + 3]).unwrap();
         let book = Book::read(folder, 4);
         assert!(book.get(0).is_some() && book.get(1).is_none());
     }
