@@ -3,6 +3,7 @@
 //! In the fetcher, and in the sender. Credentials come from the environment, the machine's role or
 //! the cluster's (`object_store`'s chain), and stand in no text that leaves this file.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,19 @@ pub(super) fn is_no_range(error: &StoreError) -> bool {
     ranges::is_no_range(&chain(error))
 }
 
+/// The name of a setting of a store that no header can have, if there is one.
+fn broken_setting(variables: impl Iterator<Item = (OsString, OsString)>) -> Option<String> {
+    let of_stores = ["AWS_", "AZURE_", "GOOGLE_"];
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .find(|(name, value)| {
+            let is_control = |byte: &u8| byte.is_ascii_control();
+            of_stores.iter().any(|prefix| name.starts_with(prefix))
+                && value.as_encoded_bytes().iter().any(is_control)
+        })
+        .map(|(name, _)| name)
+}
+
 impl Store {
     /// Opens nothing yet: the first request connects. With `allow_redirects` what it is answered
     /// may send it on to another host.
@@ -106,6 +120,12 @@ impl Store {
         connector: StoreConnector,
     ) -> Result<Self, Trouble> {
         let trouble = |what: String| Trouble::new(address.as_str(), what);
+        if let Some(name) = broken_setting(std::env::vars_os()) {
+            return Err(trouble(format!(
+                "the environment variable {name} holds a line break or another control \
+                 character: set it without"
+            )));
+        }
         let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
         let known = ObjectStoreScheme::parse(&url);
         let (scheme, prefix) = known.map_err(|e| trouble(without_secrets(&e.to_string())))?;
@@ -378,6 +398,18 @@ fn without_queries(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_with_a_line_break_is_named() {
+        let named = |name: &str, value: &str| {
+            let pair = (OsString::from(name), OsString::from(value));
+            broken_setting([("AWS_REGION".into(), "eu".into()), pair].into_iter())
+        };
+        assert_eq!(named("AWS_ACCESS_KEY_ID", "abc\n").as_deref(), Some("AWS_ACCESS_KEY_ID"));
+        assert_eq!(named("AZURE_STORAGE_ACCOUNT_NAME", "a\u{7f}").as_deref(), Some("AZURE_STORAGE_ACCOUNT_NAME"));
+        assert_eq!(named("AWS_ACCESS_KEY_ID", "abc"), None);
+        assert_eq!(named("PS1", "\u{1b}[0m"), None);
+    }
 
     #[test]
     fn signatures_are_left_out() {

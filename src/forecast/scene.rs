@@ -237,7 +237,7 @@ impl SceneIngredients {
     pub(crate) fn within(
         self,
         limit: SceneLimit,
-        folder: PathBuf,
+        folder: impl FnOnce() -> PathBuf,
     ) -> Result<(SceneForecast, Option<Error>)> {
         let in_memory = self.memory(false)?;
         let needed = in_memory.running_bytes;
@@ -274,7 +274,7 @@ impl SceneIngredients {
             store: StoreForecast {
                 bytes: self.store.0,
                 in_file,
-                folder: in_file.then_some(folder),
+                folder: in_file.then(folder),
                 room_bytes: room,
                 needed_bytes: needed,
                 why,
@@ -493,7 +493,7 @@ mod tests {
     }
 
     fn plan(of: SceneIngredients, limit: SceneLimit) -> Result<SceneForecast> {
-        match of.within(limit, PathBuf::from("/files"))? {
+        match of.within(limit, || PathBuf::from("/files"))? {
             (_, Some(refusal)) => Err(refusal),
             (forecast, None) => Ok(forecast),
         }

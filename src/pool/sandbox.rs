@@ -25,6 +25,8 @@ use crate::sys::sealed::SealedBytes;
 
 /// Exit status of a trial that failed without an error of the system: no error has this number.
 const OTHER_REFUSAL: i32 = 255;
+/// How a process ends that panics.
+const PANICKED: i32 = 101;
 
 /// Forks that fail, and the wait between two.
 const FORK_TRIES: u32 = 50;
@@ -176,7 +178,7 @@ fn trial(what: impl Fn() -> Result<()>) -> Result<Trial> {
     Ok(match process::exit_code(child)? {
         Ok(0) => Trial::Passed,
         Ok(calls::EXIT_REFUSED) => Trial::Unlisted,
-        Ok(OTHER_REFUSAL) => Trial::Refused(0),
+        Ok(OTHER_REFUSAL | PANICKED) => Trial::Refused(0),
         Ok(errno) => Trial::Refused(errno),
         Err(signal) => Trial::Killed(signal),
     })

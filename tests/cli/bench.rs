@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -256,6 +256,15 @@ fn a_state_that_cannot_be_written_is_found_before_the_run() {
     if fs::write(locked.join("probe"), "").is_err() {
         check(&locked.join("state"), &["locked:", "another place"]);
     }
+    // What this command never wrote stays.
+    let shard = dir.path().join("shard.tar");
+    fs::write(&shard, [b'a', 0, 0]).unwrap();
+    check(&shard, &["holds no text", "another file"]);
+    assert_eq!(fs::read(&shard).unwrap(), [b'a', 0, 0]);
+    // A device is written to, and not replaced.
+    let out = featherload(&["bench", good, "--workers", "0", "--save-state", "/dev/full"]);
+    assert_eq!(code(&out), 3, "{}", stderr(&out));
+    assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
     // A neighbour with a likely name is not touched.
     let other = dir.path().join("state.tmp");
     fs::write(&other, "mine").unwrap();

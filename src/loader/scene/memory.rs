@@ -94,7 +94,7 @@ impl SceneRun {
                 )
             }),
         };
-        let folder = self.store_folder.clone().unwrap_or_else(default_folder);
+        let folder = || self.store_folder.clone().unwrap_or_else(default_folder);
         let limit = SceneLimit::lowest(self.memory_limit);
         let (forecast, refusal) = ingredients.within(limit, folder)?;
         let in_file = forecast.store.in_file;

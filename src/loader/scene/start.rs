@@ -3,6 +3,8 @@
 //!
 //! In the consumer. Never in here: what the images are for.
 
+use std::path::PathBuf;
+
 use crate::data::scenes::Scene;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -121,7 +123,10 @@ impl SceneRun {
             true => Holding::File,
             false => Holding::Memory,
         };
-        let folder = self.store_folder.clone().unwrap_or_else(default_folder);
+        let folder = match holding {
+            Holding::File => self.store_folder.clone().unwrap_or_else(default_folder),
+            Holding::Memory => PathBuf::new(),
+        };
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
         let create = || Pictures::create(places.clone(), holding, &folder, key);

@@ -3,6 +3,7 @@
 //! In the consumer. First the coordinators, before a thread or a byte of data exists;
 //! then the scene and its masks; then store, ring and workers.
 
+use std::path::Path;
 use std::time::Instant;
 
 use crate::error::{self, Result};
@@ -19,7 +20,7 @@ use crate::loader::views::discs::masks_within_discs;
 use crate::loader::views::forecast::Prepared;
 use crate::loader::views::state::ViewsState;
 use crate::loader::views::steps::{Maker, Views};
-use crate::store::{Holding, Pictures, default_folder};
+use crate::store::{Holding, Pictures};
 use crate::sys::cpu::CpuLevel;
 
 impl Views {
@@ -79,7 +80,7 @@ impl ViewsBuilder {
             _ => Some(Pictures::create(
                 map_places,
                 Holding::Memory,
-                &default_folder(),
+                Path::new(""),
                 MAPS_KEY,
             )?),
         };

@@ -8,8 +8,8 @@
 
 pub mod fields;
 
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::interrupt;
 
@@ -197,6 +197,16 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     if file.is_dir() {
         return Err(refused("it is a folder: name a file".into()));
     }
+    match fs::metadata(file) {
+        // What it takes is known when it is written.
+        Ok(there) if !there.is_file() => return Ok(()),
+        Ok(_) if !is_text(file)? => {
+            let why = "it is there and holds no text, so this command did not write it: name \
+                       another file";
+            return Err(refused(why.into()));
+        }
+        _ => {}
+    }
     let folder = folder_of(file);
     // Has no name, so nothing is left of it however this process ends.
     tempfile::tempfile_in(folder).map_err(|e| {
@@ -208,6 +218,14 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether a file may be one that was written here: all of them are text.
+fn is_text(file: &Path) -> Result<bool> {
+    let mut beginning = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(512).read_to_end(&mut beginning));
+    read.map_err(|e| Error::io_at("read", file, e))?;
+    Ok(!beginning.contains(&0))
+}
+
 /// Writes a file whole or not at all, also if the machine stops.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     let mut whole = WholeFile::begin(file)?;
@@ -215,41 +233,56 @@ pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     whole.end()
 }
 
-/// A file that is written bit by bit, and is there whole or not at all.
+/// A file that is written bit by bit, and is there whole or not at all. A device or a pipe is
+/// written to, and not replaced.
 pub struct WholeFile {
-    file: PathBuf,
-    temporary: BufWriter<NamedTempFile>,
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// The name that the file has until it is whole.
+    temporary: Option<TempPath>,
 }
 
 impl WholeFile {
-    pub fn begin(file: &Path) -> Result<Self> {
-        let temporary = tempfile::Builder::new()
-            .prefix(OWN_PREFIX)
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder_of(file))
-            .map_err(|e| Error::io_at("write", file, e))?;
+    pub fn begin(path: &Path) -> Result<Self> {
+        let is_device = fs::metadata(path).is_ok_and(|there| !there.is_file());
+        let begun = match is_device {
+            true => File::options().write(true).open(path).map(|file| (file, None)),
+            false => tempfile::Builder::new()
+                .prefix(OWN_PREFIX)
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(folder_of(path))
+                .map(NamedTempFile::into_parts)
+                .map(|(file, temporary)| (file, Some(temporary))),
+        };
+        let (file, temporary) = begun.map_err(|e| Error::io_at("write", path, e))?;
         Ok(Self {
-            file: file.to_owned(),
-            temporary: BufWriter::new(temporary),
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            temporary,
         })
     }
 
     pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self.temporary.write_all(bytes);
-        written.map_err(|e| Error::io_at("write", &self.file, e))
+        let written = self.file.write_all(bytes);
+        written.map_err(|e| Error::io_at("write", &self.path, e))
     }
 
     pub fn end(self) -> Result<()> {
-        let Self { file, temporary } = self;
+        let Self {
+            path,
+            file,
+            temporary,
+        } = self;
         let end = || {
-            let temporary = temporary
-                .into_inner()
-                .map_err(io::IntoInnerError::into_error)?;
-            temporary.as_file().sync_all()?;
-            temporary.persist(&file)?;
-            File::open(folder_of(&file))?.sync_all()
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            let Some(temporary) = temporary else {
+                return Ok(());
+            };
+            file.sync_all()?;
+            temporary.persist(&path)?;
+            File::open(folder_of(&path))?.sync_all()
         };
-        end().map_err(|e| Error::io_at("write", &file, e))
+        end().map_err(|e| Error::io_at("write", &path, e))
     }
 }
 
