@@ -36,7 +36,7 @@ mod _featherload {
     #[pymodule_export]
     use crate::errors::printable;
     #[pymodule_export]
-    use crate::logs::warnings;
+    use crate::logs::tell_warnings;
     #[pymodule_export]
     use crate::options::{option_names, plan, rays_option_names, views_option_names};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! What the library says beside its results, for Python's `logging`.
 //!
 //! It may be said in any thread, in one without the GIL too, and while a loader is locked:
-//! so it is kept here, until Python asks.
+//! so it is kept here, until a thread with the GIL hands it on.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use featherload::error::printable;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -28,21 +29,42 @@ pub fn listen() {
     let _ = tracing::subscriber::set_global_default(Listener);
 }
 
-/// Warnings since the last call, oldest first.
+/// Python's logger `featherload`.
+static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Hands warnings to Python's logger `featherload`, oldest first. A handler may do what it
+/// likes: nothing is locked while it runs, and what it raises leaves the later ones here.
 #[pyfunction]
-pub fn warnings() -> Vec<String> {
+pub fn tell_warnings(py: Python<'_>) -> PyResult<()> {
+    while let Some(text) = oldest() {
+        let logger = LOGGER.get_or_try_init(py, || {
+            let logging = py.import("logging")?;
+            let found = logging.call_method1("getLogger", ("featherload",))?;
+            Ok::<_, PyErr>(found.unbind())
+        })?;
+        logger.call_method1(py, "warning", ("%s", text))?;
+    }
+    Ok(())
+}
+
+/// The oldest warning that was not handed on.
+fn oldest() -> Option<String> {
     // Asked at every batch.
-    if !ANY.swap(false, Ordering::Relaxed) {
-        return Vec::new();
+    if !ANY.load(Ordering::Relaxed) {
+        return None;
     }
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    let lost = match LOST.swap(0, Ordering::Relaxed) {
-        0 => None,
-        lost => Some(format!(
-            "{lost} warnings before these were dropped: nobody asked for them"
-        )),
-    };
-    lost.into_iter().chain(said.drain(..)).collect()
+    match LOST.swap(0, Ordering::Relaxed) {
+        0 => {}
+        lost => {
+            return Some(format!(
+                "{lost} warnings before these were dropped: nobody asked for them"
+            ));
+        }
+    }
+    let text = said.pop_front();
+    ANY.store(!said.is_empty(), Ordering::Relaxed);
+    text
 }
 
 struct Listener;
@@ -62,7 +84,7 @@ impl Subscriber for Listener {
             LOST.fetch_add(1, Ordering::Relaxed);
         }
         said.push_back(text);
-        drop(said);
+        // Before another thread may take it.
         ANY.store(true, Ordering::Relaxed);
     }
 

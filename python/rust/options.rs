@@ -13,8 +13,9 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::errors::{mistake, raised};
+use crate::errors::mistake;
 use crate::stream::json;
+use crate::wait::in_thread;
 
 /// Rows of a batch, where neither the caller nor a config says another number: as the
 /// docs of `Loader` have it.
@@ -186,7 +187,7 @@ fn told(setup: &Setup) -> Result<Vec<String>> {
 #[pyfunction]
 pub fn plan(py: Python<'_>, options: &str) -> PyResult<String> {
     let options: Options = parse(py, options)?;
-    py.detach(|| options.plan()).map_err(|e| raised(&e))
+    in_thread(py, move || options.plan())
 }
 
 /// The names of all options, for the test that keeps the keywords of `Loader` to them.

@@ -14,7 +14,7 @@ use crate::options::{self, RaysWanted};
 use crate::ray_batch::RawRays;
 use crate::scene::RawScene;
 use crate::stream::json;
-use crate::wait::{LOOK, in_thread, lock};
+use crate::wait::{LOOK, in_thread, lock, look};
 
 /// Batches of rays, step by step.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
@@ -89,7 +89,7 @@ impl RayStream {
             })?;
             match next {
                 Some(batch) => return Ok(batch),
-                None => py.check_signals()?,
+                None => look(py)?,
             }
         }
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::batch::RawBatch;
 use crate::errors::raised;
 use crate::options::{self, Options};
-use crate::wait::{LOOK, in_thread, lock};
+use crate::wait::{LOOK, in_thread, lock, look};
 
 /// Batches in order out of one loader.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
@@ -68,9 +68,16 @@ impl Stream {
         })
     }
 
-    /// The next batch of epoch `epoch`; None at its end. It is given again until
-    /// [`Stream::taken`] says that Python handed it on.
-    fn next(&self, py: Python<'_>, epoch: u64) -> PyResult<Option<RawBatch>> {
+    /// The next batch of epoch `epoch`; None at its end, and where `is_left` says in a wait
+    /// that another thread wants to end it. It is given again until [`Stream::taken`] says that
+    /// Python handed it on.
+    #[pyo3(signature = (epoch, is_left=None))]
+    fn next(
+        &self,
+        py: Python<'_>,
+        epoch: u64,
+        is_left: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<RawBatch>> {
         loop {
             let (held, depth) = (&self.held, self.depth);
             let next = self.with(py, |loader| {
@@ -90,9 +97,14 @@ impl Stream {
                 *lock(&self.untaken) = Some(batch.clone());
                 Ok(Some(Some(batch)))
             })?;
-            match next {
-                Some(end_or_batch) => return Ok(end_or_batch),
-                None => py.check_signals()?,
+            if let Some(end_or_batch) = next {
+                return Ok(end_or_batch);
+            }
+            look(py)?;
+            if let Some(is_left) = is_left
+                && is_left.call0()?.is_truthy()?
+            {
+                return Ok(None);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::options::{self, ViewsWanted};
 use crate::raw_view::RawView;
 use crate::scene::RawScene;
 use crate::stream::json;
-use crate::wait::{LOOK, in_thread, lock};
+use crate::wait::{LOOK, in_thread, lock, look};
 
 /// Views, step by step.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
@@ -88,7 +88,7 @@ impl ViewStream {
             })?;
             match next {
                 Some(view) => return Ok(view),
-                None => py.check_signals()?,
+                None => look(py)?,
             }
         }
     }

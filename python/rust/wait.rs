@@ -9,9 +9,17 @@ use featherload::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
+use crate::logs::tell_warnings;
 
 /// How long to wait before signals are looked at.
 pub const LOOK: Duration = Duration::from_millis(50);
+
+/// Between two waits: what the library warned of meanwhile goes to Python's `logging`, and
+/// signals are looked at. Nothing of a run may be locked: a handler may ask for its state.
+pub fn look(py: Python<'_>) -> PyResult<()> {
+    tell_warnings(py)?;
+    py.check_signals()
+}
 
 /// What `work` gives, done in a thread. After Ctrl-C that thread ends by itself.
 pub fn in_thread<T: Send + 'static>(
@@ -30,7 +38,7 @@ pub fn in_thread<T: Send + 'static>(
     loop {
         match py.detach(|| lock(&done).recv_timeout(LOOK)) {
             Ok(made) => return made.map_err(|e| raised(&e)),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => look(py)?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(raised(&Error::worker("the thread of a start panicked")));
             }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -165,11 +166,24 @@ def test_of_torchs_and_gsplats_names(scene: Path) -> None:
 
 
 def test_names_of_the_library_become_keywords(folder: Path, tmp_path: Path) -> None:
-    error = featherload.ConfigError("`workers` is 5000: use at most 4096", option="workers")
-    assert (str(error), error.option) == ("`num_workers` is 5000: use at most 4096", "num_workers")
     for call in (
         lambda: featherload.plan(folder, num_workers=5000),
         lambda: cache.build(folder, tmp_path / "c", num_workers=5000, progress=False),
     ):
-        with pytest.raises(featherload.ConfigError, match="num_workers"):
+        with pytest.raises(featherload.ConfigError, match="`num_workers`") as caught:
             call()
+        assert caught.value.option == "num_workers"
+
+
+def test_the_keyword_of_rss_has_the_name_of_the_library(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = {"path": None, "option": "workers", "line": None, "id": None, "fault": None}
+    error = json.dumps({"error": {"kind": "config", "text": "`workers` are many", **about}})
+    refuses = tmp_path / "refuses"
+    refuses.write_text(f"#!/bin/sh\necho '{error}' >&2\nexit 1\n")
+    refuses.chmod(0o755)
+    monkeypatch.setenv("FEATHERLOAD_HELPER", str(refuses))
+    with pytest.raises(featherload.ConfigError, match="^`workers` are many") as caught:
+        featherload.rss(folder, workers=[1])
+    assert caught.value.option == "workers"

@@ -1,13 +1,19 @@
 """Code that Python runs in the midst of ``next`` is never given the batch that ``next`` is about
-to hand over: signal handlers, finalizers, callbacks of the garbage collector, trace functions.
+to hand over: handlers of signals and of logging, finalizers, callbacks of the garbage collector,
+trace functions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
+import logging
 import os
+import re
 import signal
 import sys
+import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +29,7 @@ from featherload._preview import _png as png
 
 _, _, IMAGES = SCENE_SIZE
 REFUSED = "called inside next"
+NESTED = re.compile(r"^next\(\) was called inside (\w+)\(\)")
 SMALL = {"ops": [{"random_resized_crop": {"size": [8, 8]}}]}
 
 
@@ -72,6 +79,13 @@ def address(given: Any) -> int:
 def processes(run: Any) -> list[int]:
     report = run.report() if isinstance(run, featherload.Views) else run.stats()
     return [report["coordinator"], *report["workers"]]
+
+
+def go_on(pids: list[int]) -> None:
+    """Processes that were stopped go on, but those that were replaced meanwhile."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def refused(call: Callable[[], object]) -> bool:
@@ -229,9 +243,9 @@ def test_an_epoch_that_begins_inside_next_of_another_is_refused(runs: dict[str, 
     run = runs["loader"]
     first, second = iter(run), iter(run)
     assert number(next(first)) == 0
-    run._turn.here.busy = True
+    run._turn.here.call = "next"
     assert refused(lambda: next(second))
-    run._turn.here.busy = False
+    run._turn.here.call = ""
     # Another thread takes its turn.
     numbers: list[int] = []
     thread = threading.Thread(target=lambda: numbers.append(number(next(first))))
@@ -269,6 +283,135 @@ def test_threads_that_ask_for_a_view_by_its_step_get_that_one(folder: Path) -> N
         for thread in threads:
             thread.join()
         assert not wrong
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_trace_function_moves_a_run_in_the_midst_of_another_move(
+    runs: dict[str, Any], kind: str
+) -> None:
+    run = runs[kind]
+    steps = iter(run)
+    next(steps)
+    state = run.state_dict()
+    moves: dict[str, Callable[[], object]] = {"load_state_dict": lambda: run.load_state_dict(state)}
+    if kind == "loader":
+        moves |= {"set_epoch": lambda: run.set_epoch(0), "close": steps.close}  # type: ignore[attr-defined]
+    else:
+        moves |= {"go_to": lambda: run.go_to(3)}
+    for name, move in moves.items():
+        inside: set[str] = set()
+
+        def trace(frame: FrameType, *_: object) -> Any:
+            if "featherload" not in frame.f_code.co_filename:
+                return None
+            if run._turn.here.call:
+                try:
+                    next(steps)
+                except featherload.Error as error:
+                    inside.update(NESTED.findall(str(error)))  # noqa: B023
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            move()
+        finally:
+            sys.settrace(before)
+        assert inside == {name}
+        # It is over.
+        assert not run._turn.here.call
+
+
+def test_a_thread_that_waits_in_next_keeps_no_other_from_closing_its_epoch(
+    runs: dict[str, Any],
+) -> None:
+    run = runs["loader"]
+    pids = processes(run)
+    steps = iter(run)
+    assert number(next(steps)) == 0
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    got: list[int] = []
+    waits = threading.Thread(target=lambda: got.extend(number(one) for one in steps))
+    closes = threading.Thread(target=steps.close)  # type: ignore[attr-defined]
+    try:
+        waits.start()
+        # What was made ahead is used up.
+        waits.join(0.5)
+        closes.start()
+        closes.join(20)
+        waits.join(20)
+        ended = not closes.is_alive() and not waits.is_alive()
+    finally:
+        go_on(pids)
+        waits.join()
+        closes.join()
+    assert ended
+    assert got == list(range(1, len(got) + 1)) and len(got) < 31
+    # That epoch is over: the next one is the next.
+    assert (run.epoch, number(next(iter(run)))) == (1, 0)
+
+
+@pytest.fixture
+def warned_of(tmp_path: Path) -> Path:
+    """A shard of whose index the library warns."""
+    picture = png(np.zeros((9, 9, 3), np.uint8))
+    with tarfile.open(tmp_path / "s.tar", "w") as tar:
+        member = tarfile.TarInfo("0.png")
+        member.size = len(picture)
+        tar.addfile(member, io.BytesIO(picture))
+    (tmp_path / "s.idx").write_text("v1.2 1\n")
+    return tmp_path / "s.tar"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_warnings_are_heard_while_next_waits_and_their_handler_moves_nothing(
+    runs: dict[str, Any], kind: str, warned_of: Path
+) -> None:
+    run = runs[kind]
+    pids = processes(run)
+    steps = iter(run)
+    here = threading.get_ident()
+    waits, over = threading.Event(), threading.Event()
+    heard: list[bool] = []
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if threading.get_ident() == here and waits.is_set():
+                heard.append("s.idx" in record.getMessage() and refused(lambda: next(steps)))
+                over.set()
+
+    def warn() -> None:
+        # Another thread of this process makes the library warn, until this one has heard it.
+        waits.wait()
+        # What was made ahead is used up.
+        over.wait(0.3)
+        for turn in range(100):
+            # Another one than that whose index is kept.
+            os.utime(warned_of, (turn, turn))
+            featherload.plan(warned_of, SMALL, batch_size=1, num_workers=1)
+            if over.wait(0.1):
+                break
+        over.set()
+        go_on(pids)
+
+    handler, logger = Hears(), logging.getLogger("featherload")
+    logger.addHandler(handler)
+    other = threading.Thread(target=warn)
+    other.start()
+    try:
+        got = [number(next(steps))]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        waits.set()
+        while not over.is_set():
+            got.append(number(next(steps)))
+    finally:
+        waits.set()
+        other.join()
+        logger.removeHandler(handler)
+    assert heard and all(heard)
+    assert got == list(range(got[0], got[0] + len(got)))
 
 
 # JAX warns of forks.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-/// Set in workers: their limits of memory and of file lengths are this crate's own.
+/// Set in workers: their limits of memory and of file lengths are this crate's own, and their
+/// sandbox has no call that reads limits.
 static ARE_OWN: AtomicBool = AtomicBool::new(false);
 
-/// From here on limits of memory and of file lengths are not named: this process has set them
-/// itself.
+/// From here on no limit is read in this process.
 pub(crate) fn take_over() {
     ARE_OWN.store(true, Ordering::Relaxed);
 }
@@ -19,8 +19,13 @@ pub(crate) fn take_over() {
 /// is known to.
 pub(crate) fn explain(errno: i32) -> Option<String> {
     match errno {
-        libc::EMFILE => limit(Resource::RLIMIT_NOFILE)
-            .map(|most| format!("this process may open {most} files: raise it with ulimit -n")),
+        libc::EMFILE => {
+            let most = foreign(Resource::RLIMIT_NOFILE);
+            let most = most.map_or("no more".to_owned(), |most| most.to_string());
+            Some(format!(
+                "this process may open {most} files: raise it with ulimit -n"
+            ))
+        }
         libc::ENFILE => Some("the system may open no more files: raise fs.file-max".into()),
         libc::EFBIG => foreign(Resource::RLIMIT_FSIZE).map(|bytes| {
             format!(
@@ -60,7 +65,7 @@ pub(crate) fn memory() -> Option<String> {
 
 /// Limits of processes and threads.
 pub(super) fn processes() -> String {
-    match limit(Resource::RLIMIT_NPROC) {
+    match foreign(Resource::RLIMIT_NPROC) {
         Some(most) => format!(
             "this user may have {most} processes and threads (ulimit -u), or the container's \
              pids.max is reached: raise it"
@@ -70,10 +75,9 @@ pub(super) fn processes() -> String {
 }
 
 fn foreign(resource: Resource) -> Option<u64> {
-    limit(resource).filter(|_| !ARE_OWN.load(Ordering::Relaxed))
-}
-
-fn limit(resource: Resource) -> Option<u64> {
+    if ARE_OWN.load(Ordering::Relaxed) {
+        return None;
+    }
     let (soft, _) = getrlimit(resource).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)
 }

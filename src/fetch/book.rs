@@ -27,6 +27,8 @@ pub(super) fn length(shards: usize) -> u64 {
 pub(super) struct Book {
     path: PathBuf,
     hashes: Vec<Option<Hash128>>,
+    /// A write failed, and the user was warned.
+    has_warned: bool,
 }
 
 impl Book {
@@ -40,11 +42,28 @@ impl Book {
             .map(|hash| hash.map(Hash128))
             .collect();
         hashes.resize(shards, None);
-        Self { path, hashes }
+        Self {
+            path,
+            hashes,
+            has_warned: false,
+        }
     }
 
     pub(super) fn get(&self, shard: usize) -> Option<Hash128> {
         self.hashes.get(shard).copied().flatten()
+    }
+
+    /// Writes a checksum down. The run does not need it; the warning, once, where that fails.
+    pub(super) fn keep(&mut self, shard: usize, hash: Hash128) -> Option<String> {
+        let e = self.write(shard, hash).err()?;
+        if self.has_warned {
+            return None;
+        }
+        self.has_warned = true;
+        Some(format!(
+            "{e}: the next run asks the store about shards that are not in it, or fetches them \
+             again"
+        ))
     }
 
     /// # Errors
@@ -69,6 +88,20 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_checksums_that_cannot_be_written_the_user_is_warned_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(NAME)).unwrap();
+        let mut book = Book::read(dir.path(), 2);
+        let said = book.keep(0, Hash128(7)).unwrap();
+        assert!(
+            said.contains("checksums") && said.contains("next run"),
+            "{said}"
+        );
+        assert_eq!(book.keep(1, Hash128(8)), None);
+        assert_eq!((book.get(0), book.get(1)), (None, None));
+    }
 
     #[test]
     fn checksums_are_read_as_they_were_written() {

@@ -140,6 +140,8 @@ pub(crate) struct Fetcher {
     waited: Duration,
     /// Since the last batch whose shards were there.
     wait: ShardWait,
+    /// Bytes of each shard, since a long wait was reported.
+    shard_bytes: Option<Vec<u64>>,
 }
 
 impl Fetcher {
@@ -267,6 +269,7 @@ impl Fetcher {
             total_deaths: 0,
             waited: Duration::ZERO,
             wait: ShardWait::new(),
+            shard_bytes: None,
         }
     }
 
@@ -482,7 +485,11 @@ impl Fetcher {
             return;
         };
         let (opened, path) = (&self.opened, index.shard_path(shard));
-        let line = self.wait.line(&path, || bytes_of_shard(opened, shard));
+        let known = &mut self.shard_bytes;
+        let line = self.wait.line(&path, || {
+            let all = known.get_or_insert_with(|| bytes_of_shards(opened));
+            all.get(usize::try_from(shard).ok()?).copied()
+        });
         if let Some(text) = line {
             tracing::warn!("{}: {text}", self.start.address);
         }
@@ -666,23 +673,15 @@ impl Fetcher {
     }
 }
 
-/// Bytes of a shard, by manifest or list.
-fn bytes_of_shard(opened: &Opened, shard: u64) -> Option<u64> {
-    let number = usize::try_from(shard).ok()?;
-    match opened.tars {
-        Some(_) => Some(
-            TarList::read(&opened.folder)
-                .ok()?
-                .shards
-                .get(number)?
-                .bytes,
-        ),
-        None => {
-            let path = opened.folder.join(CACHE_MANIFEST);
-            let (manifest, _) = CacheManifest::read(&path).ok()?;
-            Some(manifest.shards.get(number)?.bytes)
-        }
-    }
+/// Bytes of each shard, by manifest or list; empty where that cannot be read.
+fn bytes_of_shards(opened: &Opened) -> Vec<u64> {
+    let bytes: Result<Vec<u64>> = match opened.tars {
+        Some(_) => TarList::read(&opened.folder)
+            .map(|list| list.shards.iter().map(|shard| shard.bytes).collect()),
+        None => CacheManifest::read(&opened.folder.join(CACHE_MANIFEST))
+            .map(|(manifest, _)| manifest.shards.iter().map(|shard| shard.bytes).collect()),
+    };
+    bytes.unwrap_or_default()
 }
 
 /// What nobody leaves half done: a panic elsewhere changes nothing of it.

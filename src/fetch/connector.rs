@@ -6,6 +6,8 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use object_store::client::{
     HttpResponseBody, HttpService,
 };
 use object_store::{ClientConfigKey, ClientOptions, Error as StoreError};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::redirect::Policy;
 use reqwest::tls::Certificate;
@@ -71,10 +74,11 @@ struct Web {
 impl Web {
     fn new(options: &ClientOptions, redirects: RedirectRules) -> Result<Self, StoreError> {
         let failed = |e: reqwest::Error| wrong(e.into());
-        let first = builder(options)?.build().map_err(failed)?;
+        let first = builder(options, Arc::new(SystemNames))?;
+        let first = first.build().map_err(failed)?;
         let others = match redirects.others {
             true => {
-                let guarded = builder(options)?.dns_resolver(Arc::new(redirects.clone()));
+                let guarded = builder(options, Arc::new(redirects.clone()))?;
                 guarded.build().map_err(failed)?
             }
             // No request gets there.
@@ -272,11 +276,43 @@ fn proxies(options: &ClientOptions) -> Vec<String> {
     hosts.collect()
 }
 
+/// Resolves names as the system does.
+struct SystemNames;
+
+impl Resolve for SystemNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Puts the addresses of a name into another order each time, so that connections are spread over
+/// the machines of a store.
+struct ShuffledAddresses(Arc<dyn Resolve>);
+
+impl Resolve for ShuffledAddresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        let found = self.0.resolve(name);
+        Box::pin(async move {
+            let mut found: Vec<SocketAddr> = found.await?.collect();
+            let random = RandomState::new();
+            found.sort_by_cached_key(|address| random.hash_one(address));
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
 /// A client as the options of the store say, which follows no redirect by itself.
 ///
 /// # Errors
 /// An option that is none.
-fn builder(options: &ClientOptions) -> Result<reqwest::ClientBuilder, StoreError> {
+fn builder(
+    options: &ClientOptions,
+    names: Arc<dyn Resolve>,
+) -> Result<reqwest::ClientBuilder, StoreError> {
     use ClientConfigKey as Key;
 
     let said = |key: Key| options.get_config_value(&key);
@@ -297,6 +333,12 @@ fn builder(options: &ClientOptions) -> Result<reqwest::ClientBuilder, StoreError
     let own = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));
     let mut builder = Client::builder()
         .redirect(Policy::none())
+        // A program may be built with these features of the client, and a body that was decoded
+        // has no length.
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
         .user_agent(said(Key::UserAgent).unwrap_or_else(|| own.to_owned()))
         .https_only(!is(Key::AllowHttp))
         .danger_accept_invalid_certs(is(Key::AllowInvalidCertificates))
@@ -340,7 +382,11 @@ fn builder(options: &ClientOptions) -> Result<reqwest::ClientBuilder, StoreError
             builder = builder.tls_certs_merge([certificate]);
         }
     }
-    Ok(builder)
+    let names: Arc<dyn Resolve> = match is(Key::RandomizeAddresses) {
+        true => Arc::new(ShuffledAddresses(names)),
+        false => names,
+    };
+    Ok(builder.dns_resolver(names))
 }
 
 #[cfg(test)]

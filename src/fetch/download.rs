@@ -6,6 +6,7 @@
 //! its object must be the one that was listed. One that an earlier run left is compared with the
 //! checksum that it had when it came.
 
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -290,8 +291,13 @@ pub(super) struct Came {
 /// What does not pass.
 pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
     let opened = {
-        // It is never closed.
-        let _turn = wanted.comparing.acquire().await;
+        // Nothing is compared where nothing is here.
+        let is_here = fs::metadata(&wanted.part).is_ok_and(|meta| meta.len() > 0);
+        let _turn = match is_here {
+            // It is never closed.
+            true => wanted.comparing.acquire().await.ok(),
+            false => None,
+        };
         Part::open(wanted.part.clone(), wanted.shard.bytes).await
     };
     let part = opened.map_err(|e| not_written(&wanted.part, &e))?;
@@ -312,20 +318,26 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
             retries: 0,
         });
     }
-    let is_there = left.is_some();
+    let has_changed = is_other_than_recorded(left, wanted.recorded);
     downloaded(&wanted, part)
         .await
-        .map_err(|trouble| match is_there {
+        .map_err(|trouble| match has_changed {
             true => Trouble {
                 what: format!(
                     "{} (what is here of it is not as it was fetched: {})",
                     trouble.what,
-                    wanted.whole.display()
+                    wanted.part.display()
                 ),
                 ..trouble
             },
             false => trouble,
         })
+}
+
+/// Whether the bytes that are here are others than came; not known without a record.
+fn is_other_than_recorded(here: Option<Hash128>, recorded: Option<Hash128>) -> bool {
+    here.zip(recorded)
+        .is_some_and(|(here, recorded)| here != recorded)
 }
 
 /// The rest of a shard, or all of it where what is here is not its beginning.
@@ -433,6 +445,15 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_record_nobody_says_that_bytes_changed_here() {
+        let (a, b) = (Some(Hash128(1)), Some(Hash128(2)));
+        assert!(is_other_than_recorded(a, b));
+        for (here, recorded) in [(a, a), (a, None), (None, a), (None, None)] {
+            assert!(!is_other_than_recorded(here, recorded));
+        }
+    }
 
     #[test]
     fn an_object_of_the_same_length_that_was_written_again_is_another_one() {

@@ -3,7 +3,7 @@
 //! In the fetcher, in one of those of a folder at a time. What it knows can be read off the
 //! folder, so the next one goes on where it died.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -55,8 +55,8 @@ pub(super) struct Leader {
     book: Book,
     /// Held while a shard that is here is compared: the soonest is ready first.
     comparing: Arc<Semaphore>,
-    /// For the user.
-    pub(super) warnings: Vec<String>,
+    /// For the user, the oldest first.
+    pub(super) warnings: VecDeque<String>,
     downloads: JoinSet<(usize, Result<Came, Trouble>)>,
     /// Those that cannot be had, and why: told when one is needed.
     lost: Vec<(usize, Trouble)>,
@@ -126,7 +126,7 @@ impl Leader {
             hashes: vec![None; cache.shards.len()],
             book: Book::read(folder.path(), cache.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
-            warnings: Vec::new(),
+            warnings: VecDeque::new(),
             places,
             parts,
             downloads: JoinSet::new(),
@@ -271,16 +271,12 @@ impl Leader {
         self.hashes[number] = came.is_checked.then_some(came.hash);
         let name = &self.cache.shards[number].name;
         if came.had_changed {
-            self.warnings.push(format!(
+            self.warnings.push_back(format!(
                 "{}: its bytes changed on this disk after it was fetched: it was fetched again",
                 self.cache.folder.shard(name).display()
             ));
         }
-        let written = self.book.write(number, came.hash);
-        written.map_err(|e| {
-            let folder = self.cache.folder.path().display().to_string();
-            Trouble::new(folder, e.to_string())
-        })?;
+        self.warnings.extend(self.book.keep(number, came.hash));
         // One that was there as a part, whole, was not fetched.
         self.counts.shards += u64::from(came.bytes > 0);
         self.counts.bytes += came.bytes;

@@ -125,16 +125,16 @@ async fn serve(line: &Line) -> Result<()> {
     }
 }
 
-/// What the user is warned of; later where the consumer takes nothing now.
+/// What the user is warned of, the oldest first; later where the consumer takes nothing now.
 fn tell_warnings(line: &Line, session: &mut Session) -> Result<()> {
     let Some(leader) = &mut session.leader else {
         return Ok(());
     };
-    while let Some(text) = leader.warnings.last() {
+    while let Some(text) = leader.warnings.front() {
         if !line.warn(text)? {
             break;
         }
-        leader.warnings.pop();
+        leader.warnings.pop_front();
     }
     Ok(())
 }

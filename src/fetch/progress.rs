@@ -86,10 +86,14 @@ impl Drop for Transfer {
     }
 }
 
-/// When slow transfers are reported: after 5 s of a request, then ever more rarely.
+/// When slow transfers are reported: after 5 s of one, then ever more rarely. Those that take less
+/// are not, however many follow each other.
 #[derive(Debug)]
 pub(crate) struct Reports {
+    /// Between two lines.
     pause: Duration,
+    /// Until the next look.
+    next_look: Duration,
     /// Whether another request begins as if there had been none.
     renews: bool,
 }
@@ -99,6 +103,7 @@ impl Reports {
     pub(crate) fn of_each() -> Self {
         Self {
             pause: FIRST,
+            next_look: FIRST,
             renews: true,
         }
     }
@@ -115,21 +120,33 @@ impl Reports {
         if self.renews {
             self.pause = FIRST;
         }
+        self.next_look = self.pause;
     }
 
-    /// Until the next line.
+    /// Until the next look.
     pub(super) fn pause(&self) -> Duration {
-        self.pause
+        self.next_look
     }
 
-    /// The line that is due now: the oldest transfer's.
+    /// The line that is due now: the oldest transfer's, where that is slow.
     pub(super) fn next(&mut self) -> Option<String> {
         self.next_at(Instant::now())
     }
 
     fn next_at(&mut self, now: Instant) -> Option<String> {
-        self.pause = (self.pause * 2).min(LONGEST);
-        TRANSFERS.with_borrow(|all| all.first_key_value().map(|(_, state)| state.line(now)))
+        TRANSFERS.with_borrow(|all| {
+            let oldest = all.first_key_value().map(|(_, state)| state);
+            let age = oldest.map_or(Duration::ZERO, |state| {
+                now.saturating_duration_since(state.began)
+            });
+            if age < FIRST {
+                self.next_look = FIRST - age;
+                return None;
+            }
+            self.pause = (self.pause * 2).min(LONGEST);
+            self.next_look = self.pause;
+            oldest.map(|state| state.line(now))
+        })
     }
 }
 
@@ -161,18 +178,41 @@ mod tests {
         drop(first);
         assert!(reports.next_at(now).unwrap().contains("s3://b/other"));
         drop(second);
+        let third = Transfer::begin("s3://b/third".to_owned(), None);
+        let later = Instant::now() + Duration::from_secs(10);
         let mut pauses = Vec::new();
         for _ in 0..3 {
-            reports.next_at(now);
+            reports.next_at(later);
             pauses.push(reports.pause().as_secs());
         }
-        assert_eq!(pauses, [60, 60, 60]);
+        assert_eq!(pauses, [40, 60, 60]);
         // Another request is the first again; where there are many of one command, it is not.
         reports.begin();
         assert_eq!(reports.pause(), FIRST);
         let mut reports = Reports::of_all();
-        reports.next_at(now);
+        reports.next_at(later);
         reports.begin();
+        assert_eq!(reports.pause(), FIRST * 2);
+        drop(third);
+    }
+
+    #[test]
+    fn short_transfers_that_follow_each_other_are_not_reported() {
+        let mut reports = Reports::of_each();
+        for number in 0..3 {
+            let short = Transfer::begin(format!("s3://b/s-{number}.tar"), None);
+            let began = TRANSFERS.with_borrow(|all| all[&short.0].began);
+            assert_eq!(reports.next_at(began + Duration::from_secs(1)), None);
+            // It is looked at again when it is slow.
+            assert_eq!(reports.pause(), FIRST - Duration::from_secs(1));
+        }
+        let slow = Transfer::begin("s3://b/slow.tar".to_owned(), None);
+        let began = TRANSFERS.with_borrow(|all| all[&slow.0].began);
+        let said = reports.next_at(began + FIRST).unwrap();
+        assert!(
+            said.contains("slow.tar") && said.contains("after 5 s"),
+            "{said}"
+        );
         assert_eq!(reports.pause(), FIRST * 2);
     }
 }

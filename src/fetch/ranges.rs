@@ -4,6 +4,7 @@
 //! So the length that the range itself reaches is put in, with a mark that says so: whoever knows
 //! the object's length compares. What else its errors mean it says in their text alone.
 
+use std::error::Error as StdError;
 use std::pin::Pin;
 
 use object_store::client::{
@@ -25,16 +26,28 @@ pub(super) fn is_other_length(bytes: u64, size: u64, answer: &Extensions) -> boo
 
 /// Whether an error is about a range that the server did not serve as it was asked for: what is
 /// here of the object is begun again.
-pub(super) fn is_no_range(error: &str) -> bool {
-    [
-        "Range request not supported",
-        "Received non-partial response",
-        "Content-Range header not present",
-        "Failed to parse value for CONTENT_RANGE",
+pub(super) fn is_no_range(error: &(dyn StdError + 'static)) -> bool {
+    let texts = [
+        "Range request not supported by ",
+        "Received non-partial response when range requested",
+        "Content-Range header not present in partial response",
+        "Failed to parse value for CONTENT_RANGE header: ",
         "Requested ",
-    ]
-    .iter()
-    .any(|text| error.contains(text))
+    ];
+    texts.iter().any(|text| has_cause(error, text))
+}
+
+/// Whether `error` or a cause of it begins so. The words of a store stand behind others of the
+/// crate's.
+fn has_cause(error: &(dyn StdError + 'static), begin: &str) -> bool {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if error.to_string().starts_with(begin) {
+            return true;
+        }
+        at = error.source();
+    }
+    false
 }
 
 /// What to say then.
@@ -42,8 +55,8 @@ pub(super) const NO_RANGES: &str = "the server serves no ranges, so each broken 
      that does, or smaller shards";
 
 /// Whether an answer did not say how long its object is.
-pub(super) fn has_no_length(error: &str) -> bool {
-    error.contains("Content-Length Header missing")
+pub(super) fn has_no_length(error: &(dyn StdError + 'static)) -> bool {
+    has_cause(error, "Content-Length Header missing from response")
 }
 
 /// What to say then.
@@ -112,6 +125,32 @@ mod tests {
             assert_eq!(with_length(other), None, "{other}");
         }
         assert_eq!(with_length(&format!("bytes 0-{}/*", u64::MAX)), None);
+    }
+
+    #[test]
+    fn a_word_of_the_store_is_no_word_about_ranges() {
+        let error = |text: &str| object_store::Error::Generic {
+            store: "S3",
+            source: text.to_owned().into(),
+        };
+        for text in [
+            "Requested 2..3, got 2..4",
+            "Range request not supported by http://a.org/x",
+        ] {
+            assert!(is_no_range(&error(text)), "{text}");
+            let outer = object_store::Error::Generic {
+                store: "S3",
+                source: error(text).into(),
+            };
+            assert!(is_no_range(&outer), "{text}");
+        }
+        let answer = error("Server returned non-2xx status code: 503: Requested bucket is busy");
+        assert!(!is_no_range(&answer));
+        let none = "Content-Length Header missing from response";
+        assert!(has_no_length(&error(none)));
+        assert!(!has_no_length(&error(&format!(
+            "Server returned 503: {none}"
+        ))));
     }
 
     #[test]

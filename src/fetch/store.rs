@@ -70,7 +70,7 @@ pub(crate) enum Failure {
 
 /// Whether a request failed as the server did not serve its range.
 pub(super) fn is_no_range(error: &StoreError) -> bool {
-    ranges::is_no_range(&chain(error))
+    ranges::is_no_range(error)
 }
 
 /// The name of a setting of a store that no header can have, if there is one.
@@ -313,7 +313,7 @@ impl Store {
             | StoreError::NotImplemented { .. }
             | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
             _ if answer.is_final() => refused(),
-            _ if ranges::has_no_length(&chain(error)) => lasting(ranges::NO_LENGTH.to_owned()),
+            _ if ranges::has_no_length(error) => lasting(ranges::NO_LENGTH.to_owned()),
             _ => Failure::Passing(said()),
         }
     }
@@ -405,8 +405,14 @@ mod tests {
             let pair = (OsString::from(name), OsString::from(value));
             broken_setting([("AWS_REGION".into(), "eu".into()), pair].into_iter())
         };
-        assert_eq!(named("AWS_ACCESS_KEY_ID", "abc\n").as_deref(), Some("AWS_ACCESS_KEY_ID"));
-        assert_eq!(named("AZURE_STORAGE_ACCOUNT_NAME", "a\u{7f}").as_deref(), Some("AZURE_STORAGE_ACCOUNT_NAME"));
+        assert_eq!(
+            named("AWS_ACCESS_KEY_ID", "abc\n").as_deref(),
+            Some("AWS_ACCESS_KEY_ID")
+        );
+        assert_eq!(
+            named("AZURE_STORAGE_ACCOUNT_NAME", "a\u{7f}").as_deref(),
+            Some("AZURE_STORAGE_ACCOUNT_NAME")
+        );
         assert_eq!(named("AWS_ACCESS_KEY_ID", "abc"), None);
         assert_eq!(named("PS1", "\u{1b}[0m"), None);
     }

@@ -264,7 +264,12 @@ fn a_state_that_cannot_be_written_is_found_before_the_run() {
     // A device is written to, and not replaced.
     let out = featherload(&["bench", good, "--workers", "0", "--save-state", "/dev/full"]);
     assert_eq!(code(&out), 3, "{}", stderr(&out));
-    assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    assert!(
+        fs::metadata("/dev/full")
+            .unwrap()
+            .file_type()
+            .is_char_device()
+    );
     // A neighbour with a likely name is not touched.
     let other = dir.path().join("state.tmp");
     fs::write(&other, "mine").unwrap();

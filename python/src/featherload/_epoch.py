@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from . import _accelerate
 from ._batch import Batch
 from ._errors import Error
-from ._featherload import RawBatch
+from ._featherload import RawBatch, tell_warnings
 
 if TYPE_CHECKING:
     from ._loader import Loader
@@ -25,6 +25,8 @@ class Epoch(Iterator[Batch]):
         self._epoch = -1
         self.begun = False
         self._superseded = False
+        # Another thread waits to close it.
+        self._left = False
         # A batch was handed on; the last call raised.
         self._given = self._failed = False
         # Threads may share an iterator. All iterators of a loader take the same turns.
@@ -39,15 +41,15 @@ class Epoch(Iterator[Batch]):
         raw: RawBatch | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
-            turn.here.busy = True
+            turn.here.call = "next"
             with turn.lock:
                 self._failed = True
                 loader = self._open()
-                raw = self._stream.next(self._epoch)
-                loader._tell(())
+                raw = self._stream.next(self._epoch, lambda: self._left)
+                tell_warnings()
                 if raw is None:
                     self._failed = False
-                    self._end()
+                    self._close()
                     raise StopIteration
                 loader.end_of_dataloader = raw.ends_epoch
                 loader.remainder = _accelerate.remainder(loader, raw)
@@ -64,7 +66,7 @@ class Epoch(Iterator[Batch]):
                     self._stream.not_taken(raw)
             raise
         finally:
-            turn.here.busy = False
+            turn.here.call = ""
 
     def _open(self) -> Loader:
         """The loader, with this epoch begun."""
@@ -106,14 +108,15 @@ class Epoch(Iterator[Batch]):
 
     def close(self) -> None:
         """Ends the epoch here: the loader's next one is the next. One that gave no batch, or
-        that an error ended, is not over: the next one goes on with it.
+        that an error ended, is not over: the next one goes on with it. A thread that waits in
+        ``next`` has its end at once.
         """
         self._turn.check("close")
         loader = self._loader
         if loader is None or os.getpid() != loader._pid:
             return
-        with self._turn.lock:
-            self._close()
+        self._left = True
+        self._turn.move("close", self._close)
 
     def _close(self) -> None:
         loader = self._loader

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
-printable: Callable[[str], str]
+printable: Callable[[str], str] = str
 """One line that a terminal shows and does not obey. The extension sets it: it imports this file
 while it begins."""
 
-_KEYWORDS = {"workers": "num_workers"}
+KEYWORDS = {"workers": "num_workers"}
 """Keywords of options whose name in the library, which stands in backticks, is another."""
 
 
@@ -34,14 +35,26 @@ class Error(Exception):
         id: int | None = None,
         kind: str | None = None,
     ) -> None:
-        for name, keyword in _KEYWORDS.items():
-            text = text.replace(f"`{name}`", f"`{keyword}`")
         super().__init__(printable(text))
         self.path = path
-        self.option = option if option is None else _KEYWORDS.get(option, option)
+        self.option = option
         self.line = line
         self.id = id
         self.kind = kind
+
+    @classmethod
+    def _of_library(
+        cls,
+        text: str,
+        keywords: Mapping[str, str] = KEYWORDS,
+        *,
+        option: str | None = None,
+        **about: Any,
+    ) -> Self:
+        """The error of a call whose options have other names in the library: ``keywords``."""
+        for name, keyword in keywords.items():
+            text = text.replace(f"`{name}`", f"`{keyword}`")
+        return cls(text, option=option and keywords.get(option, option), **about)
 
 
 class ConfigError(Error, ValueError):

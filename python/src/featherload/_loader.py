@@ -23,8 +23,7 @@ from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
-from ._featherload import RawBatch, Stream, printable
-from ._featherload import warnings as warnings_of_the_library
+from ._featherload import RawBatch, Stream, printable, tell_warnings
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -312,8 +311,10 @@ class Loader:
         """The next epoch to begin is ``epoch``, from its first batch. After
         ``load_state_dict`` with a state of that epoch it goes on where the state stands.
         """
-        self._turn.check("set_epoch")
-        self._epoch_asked = whole("epoch", epoch, 0, LAST)
+        self._turn.alone("set_epoch", lambda: self._ask(whole("epoch", epoch, 0, LAST)))
+
+    def _ask(self, epoch: int | None) -> None:
+        self._epoch_asked = epoch
 
     @property
     def epoch(self) -> int:
@@ -370,7 +371,9 @@ class Loader:
         other data, another recipe, order or seed, and names what differs. ``samplers.Identity``
         keeps its batch size.
         """
-        self._turn.check("load_state_dict")
+        self._turn.alone("load_state_dict", lambda: self._load(state))
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         try:
             # Numbers of NumPy and torch are numbers.
             read = json.loads(json.dumps(dict(state), default=operator.index))
@@ -456,8 +459,9 @@ class Loader:
         return casts[-1:] == ["bf16"]
 
     def _tell(self, told: Sequence[str]) -> None:
-        for text in [*told, *warnings_of_the_library()]:
+        for text in told:
             _log.warning("%s", text)
+        tell_warnings()
 
     def left_out(self) -> dict[str, Any] | None:
         """What the scan of the source left out, by reason; None for a saved index."""

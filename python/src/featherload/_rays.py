@@ -11,7 +11,7 @@ from typing import Any, Literal
 from . import _options
 from ._batch import Framework
 from ._errors import ConfigError
-from ._featherload import RawRays, RayStream
+from ._featherload import RawRays, RayStream, tell_warnings
 from ._ray_batch import RayBatch
 from ._reports import ScenePlan
 from ._scene import Scene, Split
@@ -211,13 +211,13 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         raw: RawRays | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
-            turn.here.busy = True
+            turn.here.call = "next"
             with turn.lock:
                 self._check_rank()
                 if at is not None and at != stream.step():
                     stream.go_to(at)
                 raw = stream.next(rays)
-                self._tell()
+                tell_warnings()
                 self._check_copied(raw, 3)
                 batch = RayBatch(raw, self.framework)
                 self._count(rays)
@@ -230,7 +230,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
                     stream.not_taken(raw)
             raise
         finally:
-            turn.here.busy = False
+            turn.here.call = ""
 
     def stats(self) -> dict[str, Any]:
         """What happened so far: steps and rays given, their rate, images decoded, times by stage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import operator
 import os
 import warnings
@@ -15,15 +14,13 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from . import _options
 from ._batch import Framework
 from ._errors import ConfigError, WorkerError
-from ._featherload import RawRays, RawScene, RawView, RayStream, ViewStream
-from ._featherload import warnings as warnings_of_the_library
+from ._featherload import RawRays, RawScene, RawView, RayStream, ViewStream, tell_warnings
 from ._processes import private_bytes
 from ._reports import ScenePlan
 from ._scene import Frame, Scene, Split
 from ._turn import Turn
 from ._values import LAST, shown, whole
 
-_log = logging.getLogger("featherload")
 _Stream = TypeVar("_Stream", RayStream, ViewStream)
 
 
@@ -71,7 +68,7 @@ class SceneRun(Generic[_Stream]):
         # Threads may share the run.
         self._turn = Turn(self._things)
         self._warned = False
-        self._tell()
+        tell_warnings()
 
     @property
     def step(self) -> int:
@@ -81,11 +78,9 @@ class SceneRun(Generic[_Stream]):
     def go_to(self, step: int) -> None:
         """The next step is ``step``."""
         number = whole("step", step, 0, LAST)
-        self._turn.check("go_to")
         # Before the lock, which another thread may hold for ever in a forked copy.
         stream = self._open()
-        with self._turn.lock:
-            stream.go_to(number)
+        self._turn.move("go_to", lambda: stream.go_to(number))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands: the step that comes next, and what it depends on but the rank.
@@ -107,10 +102,8 @@ class SceneRun(Generic[_Stream]):
             raise ConfigError(
                 f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
-        self._turn.check("load_state_dict")
         stream = self._open()
-        with self._turn.lock:
-            stream.resume(text)
+        self._turn.move("load_state_dict", lambda: stream.resume(text))
 
     @cached_property
     def images(self) -> list[Path]:
@@ -130,7 +123,7 @@ class SceneRun(Generic[_Stream]):
     def _stats(self) -> dict[str, Any]:
         """The library's report, with ``memory_bytes``."""
         report: dict[str, Any] = json.loads(self._open().report())
-        self._tell()
+        tell_warnings()
         processes = [pid for pid in (report["coordinator"], *report["workers"]) if pid is not None]
         memory = report["ring_bytes"] + sum(private_bytes(pid) for pid in processes)
         return {"memory_bytes": memory, **report}
@@ -190,7 +183,3 @@ class SceneRun(Generic[_Stream]):
             RuntimeWarning,
             stacklevel=calls + 1,
         )
-
-    def _tell(self) -> None:
-        for text in warnings_of_the_library():
-            _log.warning("%s", text)

@@ -71,7 +71,8 @@ def _with_recipe(
             with open(name, "w", encoding="utf-8") as file:
                 file.write(found["recipe_text"])
         said = ["--recipe", name, *_flags({"dtype": found.get("dtype"), **options})]
-        return run_json([*command, *said, *tail])
+        # Its keyword is `workers`, as the flag.
+        return run_json([*command, *said, *tail], keywords={})
 
 
 def plan(

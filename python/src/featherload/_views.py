@@ -15,7 +15,7 @@ import numpy as np
 from . import _options
 from ._batch import Framework
 from ._errors import ConfigError
-from ._featherload import RawView, ViewStream
+from ._featherload import RawView, ViewStream, tell_warnings
 from ._reports import ScenePlan
 from ._scene import Camera, Numbers, Scene, Split, camera_of
 from ._scene_arrays import FRAMEWORKS
@@ -212,13 +212,13 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         raw: RawView | None = None
         # Leaving the lock is a call, and Ctrl-C may come behind each call.
         try:
-            turn.here.busy = True
+            turn.here.call = "next"
             with turn.lock:
                 self._check_rank()
                 if at is not None and at != stream.step():
                     stream.go_to(at)
                 raw = stream.next()
-                self._tell()
+                tell_warnings()
                 self._check_copied(raw, 3)
                 index = raw.index
                 view = View(raw, self.framework, self.cameras[index], self.frames[index])
@@ -232,7 +232,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
                     stream.not_taken(raw)
             raise
         finally:
-            turn.here.busy = False
+            turn.here.call = ""
 
     @cached_property
     def cameras(self) -> list[Camera]:

@@ -6,7 +6,6 @@
 //! The library installs no handler; this is the command line's own. Workers and
 //! coordinator end with this process whatever way it ends.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -15,6 +14,8 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
+
+use crate::output;
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
@@ -93,7 +94,7 @@ pub fn end_the_run() -> Result<()> {
                 std::thread::sleep(LONGEST_END);
                 // Whoever reads stderr may not answer either.
                 let _ = std::thread::Builder::new().spawn(|| {
-                    let _ = writeln!(std::io::stderr(), "{HELD_UP}");
+                    output::complain(HELD_UP);
                 });
                 std::thread::sleep(PATIENCE);
             }

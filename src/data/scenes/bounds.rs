@@ -3,26 +3,25 @@
 //!
 //! In the consumer. Pure. Cameras have bounds of their own (`Camera::check`).
 
-use crate::data::scenes::scene::Pose;
-
 /// The largest length in a world: its square is a float32.
 const MOST: f64 = 1e18;
 /// The smallest scale, and the shortest axis.
 const LEAST: f64 = 1e-18;
 
 /// # Errors
-/// A number of a pose, in words, that is not finite or too large, or axes that are too short.
-pub(super) fn check_pose(pose: &Pose) -> Result<(), String> {
-    if let Some(value) = (pose.0.iter().flatten()).find(|value| !value.is_finite()) {
+/// A number of a pose's rows, in words, that is not finite or too large, or axes that are too
+/// short.
+pub(super) fn check_pose(rows: &[[f64; 4]; 3]) -> Result<(), String> {
+    if let Some(value) = (rows.iter().flatten()).find(|value| !value.is_finite()) {
         return Err(format!("{value} is not a number of a pose"));
     }
-    if let Some(value) = (pose.0.iter().flatten()).find(|value| value.abs() > MOST) {
+    if let Some(value) = (rows.iter().flatten()).find(|value| value.abs() > MOST) {
         return Err(format!(
             "{value:e} is too large for a pose: use numbers up to {MOST:e}"
         ));
     }
     let is_short = |axis: [f64; 3]| axis.iter().all(|value| value.abs() < LEAST);
-    match (0..3).any(|column| is_short(pose.axis(column))) {
+    match (0..3).any(|column| is_short(rows.map(|row| row[column]))) {
         true => Err(format!(
             "an axis is shorter than {LEAST:e}: use axes of length 1"
         )),
@@ -68,7 +67,7 @@ mod tests {
             [0.0, 0.0, 1.0, 0.0],
         ];
         change(&mut rows);
-        check_pose(&Pose(rows))
+        check_pose(&rows)
     }
 
     #[test]

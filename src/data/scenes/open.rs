@@ -231,7 +231,7 @@ fn assemble(
         });
         let placed = |pose: &Pose| {
             let (pose, scale) = to_scene.pose(pose).without_scale();
-            bounds::check_pose(&pose).map_err(&wrong)?;
+            bounds::check_pose(&pose.0).map_err(&wrong)?;
             Ok::<_, Error>((pose, scale))
         };
         let (pose, scale) = placed(&frame.pose)?;

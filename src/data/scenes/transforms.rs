@@ -401,7 +401,7 @@ pub(super) fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
 /// # Errors
 /// Numbers that are none, and rotations that cannot be undone.
 pub(super) fn check_matrix(matrix: &[[f64; 4]; 3]) -> Result<(), String> {
-    bounds::check_pose(&Pose(*matrix))?;
+    bounds::check_pose(matrix)?;
     let [a, b, c] = matrix;
     let determinant = a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
         + a[2] * (b[0] * c[1] - b[1] * c[0]);

@@ -100,6 +100,43 @@ fn rules(others: bool) -> RedirectRules {
 }
 
 #[test]
+fn a_store_with_a_name_is_reached() {
+    let server = Server::start("127.0.0.1", |_, stream| {
+        reply(stream, "200 OK", "", b"here");
+    });
+    let port = server.at.rsplit(':').next().unwrap();
+    let got = get(&format!("http://localhost:{port}/x"), &rules(false));
+    assert_eq!(got, Ok((200, b"here".to_vec())));
+}
+
+#[test]
+fn connections_are_spread_over_the_addresses_of_a_name() {
+    struct Many;
+    impl Resolve for Many {
+        fn resolve(&self, _: Name) -> Resolving {
+            let all: Vec<SocketAddr> = (0..16u8)
+                .map(|n| SocketAddr::from(([10, 0, 0, n], 0)))
+                .collect();
+            Box::pin(async move { Ok(Box::new(all.into_iter()) as Addrs) })
+        }
+    }
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    let resolved = |names: &dyn Resolve| -> Vec<SocketAddr> {
+        let found = runtime.block_on(names.resolve("a.org".parse().unwrap()));
+        found.unwrap().collect()
+    };
+    let all = resolved(&Many);
+    let shuffled = ShuffledAddresses(Arc::new(Many));
+    let mut orders: Vec<Vec<SocketAddr>> = (0..8).map(|_| resolved(&shuffled)).collect();
+    assert!(orders.iter().any(|order| *order != orders[0]));
+    for order in &mut orders {
+        order.sort_unstable();
+        assert_eq!(*order, all);
+    }
+}
+
+#[test]
 fn of_an_error_its_beginning_is_read() {
     let sent = Arc::new(Mutex::new(None));
     let kept = sent.clone();

@@ -12,10 +12,8 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{getegid, geteuid};
 
 use crate::error::{Error, Result};
-use crate::pool::coordinator::own::{Own, own};
+use crate::pool::coordinator::own::{NAME, Own, is_command_line, own, own_executable};
 use crate::sys::process;
-
-const NAME: &str = "featherload";
 
 /// The running executable, whatever has become of its file since: the kernel keeps it
 /// as long as a process runs it, so the helper is never of another build.
@@ -72,18 +70,6 @@ impl fmt::Display for Helper {
             Self::Other(path) => path.display().fmt(f),
         }
     }
-}
-
-/// Whether this program is featherload's command line, as its name says.
-pub(crate) fn is_command_line() -> bool {
-    own_executable()
-        .file_name()
-        .is_some_and(|name| name == NAME)
-}
-
-/// What this program is called in messages.
-pub(crate) fn own_executable() -> PathBuf {
-    env::current_exe().unwrap_or_else(|_| PathBuf::from("this process"))
 }
 
 /// The helper: the named one, else `FEATHERLOAD_HELPER`, else this program when it

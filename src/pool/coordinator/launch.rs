@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::pool::coordinator::handle::CoordinatorHandle;
 use crate::pool::coordinator::helper;
-use crate::pool::coordinator::helper::{Helper, own_executable};
+use crate::pool::coordinator::helper::Helper;
 use crate::pool::coordinator::messages::{
     COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
 };
-use crate::pool::coordinator::own::{is_helper_without_init, refuse_to_nest};
+use crate::pool::coordinator::own::{is_helper_without_init, own_executable, refuse_to_nest};
 use crate::pool::coordinator::process::live;
 use crate::pool::job::JobKind;
 use crate::sys::process;

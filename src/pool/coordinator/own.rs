@@ -6,17 +6,20 @@
 use std::env;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
 use crate::error::Error;
-use crate::pool::coordinator::helper::is_command_line;
 use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, is_helper_command, refusal};
 use crate::pool::coordinator::process::run_coordinator;
 use crate::pool::job::JobKind;
 use crate::sys::process;
 use crate::sys::socket;
+
+/// How the command line is called.
+pub(super) const NAME: &str = "featherload";
 
 /// Exit status of a helper that cannot become a coordinator.
 const EXIT_REFUSED: i32 = 2;
@@ -161,6 +164,18 @@ fn why_not(threads: usize, preloaded: Option<String>) -> String {
              LoaderBuilder::helper"
         ),
     }
+}
+
+/// What this program is called in messages.
+pub(crate) fn own_executable() -> PathBuf {
+    env::current_exe().unwrap_or_else(|_| PathBuf::from("this process"))
+}
+
+/// Whether this program is featherload's command line, as its name says.
+pub(crate) fn is_command_line() -> bool {
+    own_executable()
+        .file_name()
+        .is_some_and(|name| name == NAME)
 }
 
 #[cfg(test)]

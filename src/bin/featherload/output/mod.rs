@@ -246,7 +246,10 @@ impl WholeFile {
     pub fn begin(path: &Path) -> Result<Self> {
         let is_device = fs::metadata(path).is_ok_and(|there| !there.is_file());
         let begun = match is_device {
-            true => File::options().write(true).open(path).map(|file| (file, None)),
+            true => File::options()
+                .write(true)
+                .open(path)
+                .map(|file| (file, None)),
             false => tempfile::Builder::new()
                 .prefix(OWN_PREFIX)
                 .permissions(Permissions::from_mode(0o666))

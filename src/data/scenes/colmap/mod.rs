@@ -204,7 +204,7 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
         let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
         [a, b, c, -(a * t[0] + b * t[1] + c * t[2])]
     }));
-    bounds::check_pose(&pose)?;
+    bounds::check_pose(&pose.0)?;
     Ok(pose)
 }
 
