@@ -1,0 +1,103 @@
+//! The hot loops in AVX2, two blocks or 32 bytes at a time, and the whole scan compiled for
+//! processors with BMI.
+//!
+//! The only `unsafe` of this decoder: calls of functions for features that were found, here,
+//! and loads and stores of whole arrays, in `lanes`.
+//!
+//! - `lanes`: loads and stores; `transform`: inverse transforms; `filters`: upsampling and colour.
+
+mod filters;
+mod lanes;
+mod transform;
+
+use super::Refusal;
+use super::blocks::Pair;
+use super::frame::Quantization;
+use super::kernels::{Kernels, Target};
+use super::rows::Rows;
+use super::scan::Scan;
+use super::stream::{Bits, Stream};
+
+/// Proof that the processor has what this folder is compiled for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2(());
+
+impl Avx2 {
+    pub(super) fn detect() -> Option<Self> {
+        let has = std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("lzcnt")
+            && std::arch::is_x86_feature_detected!("movbe");
+        has.then_some(Self(()))
+    }
+
+    /// `Scan::run`, compiled for these features.
+    pub(super) fn run(
+        self,
+        scan: Scan<'_>,
+        stream: &mut Stream<'_>,
+        bits: Bits,
+        rows: &mut Rows<'_>,
+        out: &mut [u8],
+    ) -> Result<(), Refusal> {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { run(self, scan, stream, bits, rows, out) }
+    }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+fn run(
+    kernels: Avx2,
+    scan: Scan<'_>,
+    stream: &mut Stream<'_>,
+    bits: Bits,
+    rows: &mut Rows<'_>,
+    out: &mut [u8],
+) -> Result<(), Refusal> {
+    scan.run(kernels, stream, bits, rows, out)
+}
+
+impl Kernels for Avx2 {
+    #[inline(always)]
+    fn clean_bytes(self, bytes: &[u8; 32]) -> usize {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { filters::clean_bytes(bytes) }
+    }
+
+    #[inline(always)]
+    fn transform8(self, from: &Pair, q: &Quantization, end: u64, to: &mut [u8], at: Target) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { transform::to8(from, q, end, to, at) }
+    }
+
+    #[inline(always)]
+    fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { transform::to4(from, q, to, at) }
+    }
+
+    #[inline(always)]
+    fn across(self, near: &[u8], count: usize, to: &mut [u8]) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { filters::across(near, count, to) }
+    }
+
+    #[inline(always)]
+    fn both(self, near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { filters::both(near, far, count, to) }
+    }
+
+    #[inline(always)]
+    fn ycc_to_rgb(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { filters::ycc_to_rgb(rows, pixels, to) }
+    }
+
+    #[inline(always)]
+    fn interleave(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { filters::interleave(rows, pixels, to) }
+    }
+}

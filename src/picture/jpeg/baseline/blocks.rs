@@ -1,0 +1,211 @@
+//! Decoding the coefficients of a block (ITU-T T.81, F.2.2): in full, or their lengths only.
+//!
+//! The loops have one branch that is not foreseen, the end of the block. What is rare is found
+//! there, taken back and done by hand: long codes, runs of 16 zeros, and a lookup that ran over
+//! the end of the block.
+
+use super::huffman::{Ac, Dc, END, END_ALONE};
+use super::stream::{Bits, Data};
+
+/// The coefficients of two blocks: rows of eight of the first and eight of the second.
+/// The last rows take what has no place.
+#[derive(Debug, Clone)]
+#[repr(align(32))]
+pub(super) struct Pair(pub(super) [i16; 256]);
+
+/// Of each place in zigzag order, its place in a [`Pair`], for the first and the second block.
+/// From 128 on once more, for the end of the block; all others lie in the last rows.
+pub(super) type Places = [[u8; 512]; 2];
+
+pub(super) const PLACES: Places = places();
+
+const NO_PLACE: u8 = 144;
+
+const fn places() -> Places {
+    let mut places = [[NO_PLACE; 512]; 2];
+    let mut i = 0;
+    while i < 64 {
+        let natural = super::frame::ZIGZAG[i];
+        let place = natural / 8 * 16 + natural % 8;
+        places[0][i] = place;
+        places[1][i] = place + 8;
+        places[0][i + 128] = place;
+        places[1][i + 128] = place + 8;
+        i += 1;
+    }
+    places
+}
+
+/// No block ends there: it is damaged.
+pub(super) const BROKEN: u64 = 100;
+
+/// The difference of a DC coefficient; none for no code.
+#[inline(always)]
+pub(super) fn difference(bits: &mut Bits, data: &Data, table: &Dc) -> Option<i32> {
+    let mut entry = table.entry(bits.next);
+    bits.fill(data);
+    if entry == 0 {
+        entry = table.long(bits.next)?;
+    }
+    let value = bits.next.wrapping_shl(entry >> 8 & 255);
+    bits.take(entry & 255);
+    // One bit less, and then the rest: there may be none.
+    let negative = !((value as i64 >> 63) as u64);
+    let size = (value ^ negative) >> 1;
+    let value = (size.wrapping_shr(entry >> 16) ^ negative).wrapping_sub(negative);
+    Some(value as i32)
+}
+
+/// A value whose bits stand at the top of `bits` (T.81, F.2.2.1, EXTEND); `shift` is 64 less
+/// how many.
+#[inline(always)]
+fn value(bits: u64, shift: u64) -> i16 {
+    let negative = !((bits as i64 >> 63) as u64);
+    let value = (bits ^ negative).wrapping_shr(shift as u32) ^ negative;
+    value.wrapping_sub(negative) as i16
+}
+
+/// Decodes the AC coefficients of a block. One more than the last place that has one, 1 to 64;
+/// more for a damaged block.
+#[inline(always)]
+pub(super) fn coefficients(
+    bits: &mut Bits,
+    data: &Data,
+    table: &Ac,
+    places: &[u8; 512],
+    to: &mut [i16; 256],
+) -> u64 {
+    let mut b = *bits;
+    let mut k = 1u64;
+    let mut entry;
+    let mut before;
+    // One lookup. `bits.fill` comes after it, so that it is not waited for.
+    macro_rules! step {
+        ($fill:expr) => {
+            entry = table.pair(b.next);
+            $fill;
+            before = b.next;
+            let first = (k + (entry >> 48 & 127)) as usize & 511;
+            to[usize::from(places[first])] = (entry >> 32) as i16;
+            let last = b.next.wrapping_shl((entry >> 8) as u32);
+            k += entry >> 55;
+            b.next = b.next.wrapping_shl(entry as u32);
+            b.count = b.count.wrapping_sub(entry);
+            to[usize::from(places[(k - 1) as usize & 511])] = value(last, entry >> 16);
+        };
+    }
+    loop {
+        loop {
+            step!(b.fill(data));
+            if k >= 64 {
+                break;
+            }
+            step!(());
+            if k >= 64 {
+                break;
+            }
+        }
+        let go = entry >> 55;
+        let is_end = k == 64
+            || (k > END && k < END + 64)
+            || (go == END_ALONE && k > END_ALONE && k < END_ALONE + 64);
+        if is_end {
+            break;
+        }
+        let back = Bits {
+            next: before,
+            count: b.count.wrapping_add(entry),
+            at: b.at,
+        };
+        (b, k) = by_hand(back, data, table, k - go, places, to);
+        if k >= 64 {
+            break;
+        }
+    }
+    *bits = b;
+    end_of(k)
+}
+
+/// As [`coefficients`], without their values.
+#[inline(always)]
+pub(super) fn skip(bits: &mut Bits, data: &Data, table: &Ac) -> u64 {
+    let mut b = *bits;
+    let mut k = 1u64;
+    let mut entry;
+    let mut before;
+    macro_rules! step {
+        ($fill:expr) => {
+            entry = table.length(b.next);
+            $fill;
+            before = b.next;
+            k += entry >> 8;
+            b.next = b.next.wrapping_shl(entry as u32);
+            b.count = b.count.wrapping_sub(entry);
+        };
+    }
+    loop {
+        loop {
+            step!(b.fill(data));
+            if k >= 64 {
+                break;
+            }
+            step!(());
+            if k >= 64 {
+                break;
+            }
+        }
+        let go = entry >> 8;
+        // 255 is by hand; of the others those from END on hold the end of the block.
+        if k == 64 || (go >= END && go < 255 && k > END && k < END + 64) {
+            break;
+        }
+        let back = Bits {
+            next: before,
+            count: b.count.wrapping_add(entry),
+            at: b.at,
+        };
+        let mut nowhere = [0; 256];
+        (b, k) = by_hand(back, data, table, k - go, &PLACES[0], &mut nowhere);
+        if k >= 64 {
+            break;
+        }
+    }
+    *bits = b;
+    end_of(k)
+}
+
+fn end_of(k: u64) -> u64 {
+    match k {
+        64 => 64,
+        _ if k > END && k & 63 > 0 => k & 63,
+        _ => BROKEN,
+    }
+}
+
+/// One AC symbol at place `k`, whatever it is. The next place, with [`END`] for the end of
+/// the block.
+#[cold]
+#[inline(never)]
+fn by_hand(
+    mut bits: Bits,
+    data: &Data,
+    table: &Ac,
+    k: u64,
+    places: &[u8; 512],
+    to: &mut [i16; 256],
+) -> (Bits, u64) {
+    bits.fill(data);
+    let Some((length, size, run)) = table.symbol(bits.next) else {
+        return (bits, BROKEN);
+    };
+    let mut next = k + u64::from(run) + 1;
+    if size > 0 {
+        let value = value(bits.next.wrapping_shl(length), u64::from(64 - size));
+        to[usize::from(places[(next - 1) as usize & 511])] = value;
+    } else if run < 15 {
+        next = k + END;
+    }
+    bits.take(length + size);
+    bits.fill(data);
+    (bits, next)
+}

@@ -1,0 +1,76 @@
+//! The hot loops that have a form for wide registers, and their plain form.
+
+use super::blocks::Pair;
+use super::frame::Quantization;
+use super::{filters, transform};
+
+/// Where two blocks of samples go in the buffer of planes: the first sample of each. The second
+/// may be absent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    pub(super) first: usize,
+    pub(super) second: Option<usize>,
+    pub(super) pitch: usize,
+}
+
+/// What there is in several forms. All give the same bytes.
+pub(super) trait Kernels: Copy {
+    /// How many bytes stand before the first 0xff.
+    fn clean_bytes(self, bytes: &[u8; 32]) -> usize;
+
+    /// The inverse transform of two blocks to 8 x 8 samples. `end`: no coefficient stands at
+    /// this place in zigzag order or behind it.
+    fn transform8(self, from: &Pair, q: &Quantization, end: u64, to: &mut [u8], at: Target);
+
+    /// The same to 4 x 4 samples.
+    fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target);
+
+    /// Twice as many samples across, blended. `near` and `far` begin with the sample on the left
+    /// of the first; 2 x `count` samples are written to `to`, whose length is a multiple of 32
+    /// that holds them, and some behind. Rows hold 32 more than are used.
+    fn across(self, near: &[u8], count: usize, to: &mut [u8]);
+
+    /// The same for a picture whose chroma is halved downwards too: `far` is the other row.
+    fn both(self, near: &[u8], far: &[u8], count: usize, to: &mut [u8]);
+
+    /// A row of YCbCr to RGB. `to` may go on behind the row, and is written there.
+    fn ycc_to_rgb(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]);
+
+    /// A row of three planes to RGB as they are.
+    fn interleave(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]);
+}
+
+/// One sample, one block, one byte at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain;
+
+impl Kernels for Plain {
+    #[inline(always)]
+    fn clean_bytes(self, bytes: &[u8; 32]) -> usize {
+        bytes.iter().position(|&byte| byte == 0xFF).unwrap_or(32)
+    }
+
+    fn transform8(self, from: &Pair, q: &Quantization, _end: u64, to: &mut [u8], at: Target) {
+        transform::pair::<8>(from, q, to, at, transform::to8);
+    }
+
+    fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
+        transform::pair::<4>(from, q, to, at, transform::to4);
+    }
+
+    fn across(self, near: &[u8], count: usize, to: &mut [u8]) {
+        filters::across(near, count, to);
+    }
+
+    fn both(self, near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
+        filters::both(near, far, count, to);
+    }
+
+    fn ycc_to_rgb(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+        filters::ycc_to_rgb(rows, pixels, to);
+    }
+
+    fn interleave(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+        filters::interleave(rows, pixels, to);
+    }
+}

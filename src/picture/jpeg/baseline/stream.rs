@@ -1,0 +1,197 @@
+//! The coded data as bits: stuffed bytes and markers are taken out in blocks, into a buffer
+//! of which the bits are read without a test (ITU-T T.81, B.1.1.5 and F.2.2.5).
+
+use super::Refusal;
+use super::kernels::Kernels;
+
+/// Bytes of the buffer that hold data.
+const DATA: usize = 1 << 14;
+
+/// Bytes behind, so that eight can be read at each place.
+const SLACK: usize = 64;
+
+/// Bytes that are unstuffed at a time.
+const CHUNK: usize = 10 << 10;
+
+/// More than an MCU takes: 10 blocks of 64 symbols of 31 bits.
+const MOST_OF_MCU: usize = 3 << 10;
+
+/// Unstuffed data.
+pub(super) type Data = [u8; DATA + SLACK];
+
+pub(super) const EMPTY: Data = [0; DATA + SLACK];
+
+/// A place in unstuffed data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bits {
+    /// The next bits, from the top.
+    pub(super) next: u64,
+    /// How many of them are counted: the low six bits.
+    pub(super) count: u64,
+    /// The byte behind those that are counted.
+    pub(super) at: usize,
+}
+
+impl Bits {
+    fn new(data: &Data) -> Self {
+        let mut bits = Self {
+            next: 0,
+            count: 0,
+            at: 0,
+        };
+        bits.fill(data);
+        bits
+    }
+
+    /// Fills up to 56 bits or more.
+    #[inline(always)]
+    pub(super) fn fill(&mut self, data: &Data) {
+        let at = self.at & (DATA - 1);
+        let bytes = data[at..].first_chunk::<8>().copied().unwrap_or_default();
+        self.next |= u64::from_be_bytes(bytes) >> (self.count & 63);
+        self.at += (!self.count >> 3 & 7) as usize;
+        self.count |= 56;
+    }
+
+    /// Takes this many bits, which must be there.
+    #[inline(always)]
+    pub(super) fn take(&mut self, bits: u32) {
+        self.next = self.next.wrapping_shl(bits);
+        self.count = self.count.wrapping_sub(u64::from(bits));
+    }
+
+    /// Bits from the start of the buffer to here.
+    fn position(self) -> usize {
+        (8 * self.at).saturating_sub((self.count & 63) as usize)
+    }
+}
+
+/// The coded data of a file, and as much of it as is unstuffed.
+pub(super) struct Stream<'a> {
+    bytes: &'a [u8],
+    /// The next byte to unstuff.
+    at: usize,
+    pub(super) data: &'a mut Data,
+    /// Where unstuffed data end.
+    end: usize,
+    /// The marker that ends the data, or 0 for the end of the file; none while there is more.
+    marker: Option<u8>,
+    /// A place behind this needs [`Self::more`].
+    pub(super) limit: usize,
+    /// How many restart markers were met.
+    restarts: u8,
+}
+
+impl<'a> Stream<'a> {
+    /// Of the coded data at `at`.
+    pub(super) fn new(
+        kernels: impl Kernels,
+        bytes: &'a [u8],
+        at: usize,
+        data: &'a mut Data,
+    ) -> (Self, Bits) {
+        let mut stream = Self {
+            bytes,
+            at,
+            data,
+            end: 0,
+            marker: None,
+            limit: 0,
+            restarts: 0,
+        };
+        stream.unstuff(kernels);
+        let bits = Bits::new(stream.data);
+        (stream, bits)
+    }
+
+    /// Unstuffs a chunk more, behind what is left; or finds that bits were read behind the end.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn more(&mut self, kernels: impl Kernels, mut bits: Bits) -> Result<Bits, Refusal> {
+        if self.marker.is_some() {
+            self.check(bits)?;
+            return Ok(bits);
+        }
+        // The bits that are counted stand in up to eight bytes in front.
+        let from = bits.at.saturating_sub(8).min(self.end);
+        self.data.copy_within(from..self.end, 0);
+        self.end -= from;
+        bits.at -= from;
+        self.unstuff(kernels);
+        Ok(bits)
+    }
+
+    /// Whether all bits up to here were data.
+    pub(super) fn check(&self, bits: Bits) -> Result<(), Refusal> {
+        match self.marker.is_none() || bits.position() <= 8 * self.end {
+            true => Ok(()),
+            false => Err(Refusal::Damaged),
+        }
+    }
+
+    /// Steps over the restart marker, which must be due, and just here.
+    pub(super) fn restart(&mut self, kernels: impl Kernels, bits: Bits) -> Result<Bits, Refusal> {
+        let left = (8 * self.end).checked_sub(bits.position());
+        let due = 0xD0 | self.restarts & 7;
+        if self.marker != Some(due) || !left.is_some_and(|left| left < 8) {
+            return Err(Refusal::Damaged);
+        }
+        self.restarts = self.restarts.wrapping_add(1);
+        self.marker = None;
+        self.end = 0;
+        self.unstuff(kernels);
+        Ok(Bits::new(self.data))
+    }
+
+    fn unstuff(&mut self, kernels: impl Kernels) {
+        let stop = (self.end + CHUNK).min(DATA - 64);
+        while self.end < stop && self.marker.is_none() {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let to = self.data.get_mut(self.end..).unwrap_or_default();
+            if let (Some(from), Some(to)) = (rest.first_chunk::<32>(), to.first_chunk_mut::<32>()) {
+                *to = *from;
+                let clean = kernels.clean_bytes(from);
+                self.at += clean;
+                self.end += clean;
+                if clean < 32 {
+                    self.escape();
+                }
+            } else {
+                let clean = rest.iter().position(|&byte| byte == 0xFF);
+                let clean = clean.unwrap_or(rest.len()).min(stop - self.end);
+                to[..clean].copy_from_slice(&rest[..clean]);
+                self.at += clean;
+                self.end += clean;
+                if self.end < stop {
+                    self.escape();
+                }
+            }
+        }
+        self.limit = match self.marker {
+            Some(_) => self.end,
+            None => self.end - MOST_OF_MCU,
+        };
+        if self.marker.is_some() {
+            self.data[self.end..self.end + SLACK].fill(0);
+        }
+    }
+
+    /// At a byte of 0xff: a stuffed one, or a marker. Or at the end of the file.
+    fn escape(&mut self) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let fill = rest.iter().take_while(|&&byte| byte == 0xFF).count();
+        self.at += fill;
+        match rest.get(fill) {
+            Some(0) => {
+                self.data[self.end] = 0xFF;
+                self.end += 1;
+                self.at += 1;
+            }
+            Some(&marker) => {
+                self.at += 1;
+                self.marker = Some(marker);
+            }
+            None => self.marker = Some(0),
+        }
+    }
+}
