@@ -41,34 +41,89 @@ pub(super) const BROKEN: u64 = 100;
 
 /// The difference of a DC coefficient; none for no code.
 #[inline(always)]
-pub(super) fn difference(bits: &mut Bits, data: &Data, table: &Dc) -> Option<i32> {
+fn difference(bits: &mut Bits, data: &Data, table: &Dc) -> Option<i32> {
     let mut entry = table.entry(bits.next);
     bits.fill(data);
     if entry == 0 {
         entry = table.long(bits.next)?;
     }
-    let value = bits.next.wrapping_shl(entry >> 8 & 255);
+    let first = bits.next.wrapping_shl(entry >> 8 & 255);
     bits.take(entry & 255);
     // One bit less, and then the rest: there may be none.
-    let negative = !((value as i64 >> 63) as u64);
-    let size = (value ^ negative) >> 1;
-    let value = (size.wrapping_shr(entry >> 16) ^ negative).wrapping_sub(negative);
-    Some(value as i32)
+    let shift = entry >> 16;
+    let all = (u64::MAX >> 1).wrapping_shr(shift);
+    let all_if_positive = ((first as i64 >> 63) as u64 >> 1).wrapping_shr(shift);
+    let value = (first >> 1).wrapping_shr(shift);
+    Some(value.wrapping_add(all_if_positive).wrapping_sub(all) as i32)
+}
+
+/// The component of a block, and its tables.
+#[derive(Clone, Copy)]
+pub(super) struct Codes<'a> {
+    pub(super) component: usize,
+    pub(super) dc: &'a Dc,
+    pub(super) ac: &'a Ac,
+}
+
+/// Decodes a block: all but its DC coefficient goes to `to`. The difference of that, and one more
+/// than the last place that has a coefficient, 1 to 64; more for a damaged block.
+#[inline(always)]
+pub(super) fn decode(
+    bits: &mut Bits,
+    data: &Data,
+    codes: Codes<'_>,
+    places: &[u8; 512],
+    to: &mut [i16; 256],
+) -> (i32, u64) {
+    let mut b = *bits;
+    let Some(difference) = difference(&mut b, data, codes.dc) else {
+        return (0, BROKEN);
+    };
+    let end = coefficients(&mut b, data, codes.ac, places, to);
+    *bits = b;
+    (difference, end)
+}
+
+/// As [`decode`] of blocks one after another, without any AC coefficient: `dc` has the last DC
+/// coefficient of each component. False for a damaged block.
+#[inline(always)]
+pub(super) fn decode_dc(
+    bits: &mut Bits,
+    data: &Data,
+    blocks: &[Codes<'_>],
+    dc: &mut [i32; 4],
+) -> bool {
+    let mut b = *bits;
+    for codes in blocks {
+        let Some(difference) = difference(&mut b, data, codes.dc) else {
+            return false;
+        };
+        let sum = &mut dc[codes.component & 3];
+        *sum = sum.wrapping_add(difference);
+        if skip(&mut b, data, codes.ac) >= BROKEN {
+            return false;
+        }
+    }
+    *bits = b;
+    true
 }
 
 /// A value whose bits stand at the top of `bits` (T.81, F.2.2.1, EXTEND); `shift` is 64 less
-/// how many.
+/// how many: at least one.
 #[inline(always)]
 fn value(bits: u64, shift: u64) -> i16 {
-    let negative = !((bits as i64 >> 63) as u64);
-    let value = (bits ^ negative).wrapping_shr(shift as u32) ^ negative;
-    value.wrapping_sub(negative) as i16
+    let shift = shift as u32;
+    // v, and for a first bit of 0 less 2^size - 1.
+    let all = u64::MAX.wrapping_shr(shift);
+    let all_if_positive = ((bits as i64 >> 63) as u64).wrapping_shr(shift);
+    let value = bits.wrapping_shr(shift);
+    value.wrapping_add(all_if_positive).wrapping_sub(all) as i16
 }
 
 /// Decodes the AC coefficients of a block. One more than the last place that has one, 1 to 64;
 /// more for a damaged block.
 #[inline(always)]
-pub(super) fn coefficients(
+fn coefficients(
     bits: &mut Bits,
     data: &Data,
     table: &Ac,
@@ -78,13 +133,11 @@ pub(super) fn coefficients(
     let mut b = *bits;
     let mut k = 1u64;
     let mut entry;
-    let mut before;
     // One lookup. `bits.fill` comes after it, so that it is not waited for.
     macro_rules! step {
         ($fill:expr) => {
             entry = table.pair(b.next);
             $fill;
-            before = b.next;
             let first = (k + (entry >> 48 & 127)) as usize & 511;
             to[usize::from(places[first])] = (entry >> 32) as i16;
             let last = b.next.wrapping_shl((entry >> 8) as u32);
@@ -112,12 +165,8 @@ pub(super) fn coefficients(
         if is_end {
             break;
         }
-        let back = Bits {
-            next: before,
-            count: b.count.wrapping_add(entry),
-            at: b.at,
-        };
-        (b, k) = by_hand(back, data, table, k - go, places, to);
+        let back = b.back(entry, data);
+        (b, k) = by_hand(back, data, table, k - go, places, Some(to));
         if k >= 64 {
             break;
         }
@@ -128,16 +177,14 @@ pub(super) fn coefficients(
 
 /// As [`coefficients`], without their values.
 #[inline(always)]
-pub(super) fn skip(bits: &mut Bits, data: &Data, table: &Ac) -> u64 {
+fn skip(bits: &mut Bits, data: &Data, table: &Ac) -> u64 {
     let mut b = *bits;
     let mut k = 1u64;
     let mut entry;
-    let mut before;
     macro_rules! step {
         ($fill:expr) => {
             entry = table.length(b.next);
             $fill;
-            before = b.next;
             k += entry >> 8;
             b.next = b.next.wrapping_shl(entry as u32);
             b.count = b.count.wrapping_sub(entry);
@@ -159,13 +206,8 @@ pub(super) fn skip(bits: &mut Bits, data: &Data, table: &Ac) -> u64 {
         if k == 64 || (go >= END && go < 255 && k > END && k < END + 64) {
             break;
         }
-        let back = Bits {
-            next: before,
-            count: b.count.wrapping_add(entry),
-            at: b.at,
-        };
-        let mut nowhere = [0; 256];
-        (b, k) = by_hand(back, data, table, k - go, &PLACES[0], &mut nowhere);
+        let back = b.back(entry, data);
+        (b, k) = by_hand(back, data, table, k - go, &PLACES[0], None);
         if k >= 64 {
             break;
         }
@@ -192,7 +234,7 @@ fn by_hand(
     table: &Ac,
     k: u64,
     places: &[u8; 512],
-    to: &mut [i16; 256],
+    to: Option<&mut [i16; 256]>,
 ) -> (Bits, u64) {
     bits.fill(data);
     let Some((length, size, run)) = table.symbol(bits.next) else {
@@ -201,7 +243,9 @@ fn by_hand(
     let mut next = k + u64::from(run) + 1;
     if size > 0 {
         let value = value(bits.next.wrapping_shl(length), u64::from(64 - size));
-        to[usize::from(places[(next - 1) as usize & 511])] = value;
+        if let Some(to) = to {
+            to[usize::from(places[(next - 1) as usize & 511])] = value;
+        }
     } else if run < 15 {
         next = k + END;
     }

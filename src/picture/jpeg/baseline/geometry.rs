@@ -21,7 +21,8 @@ pub(super) enum Filter {
     Both,
 }
 
-/// The samples of a component: a buffer of two rows of MCUs, used in turns.
+/// The samples of a component: a buffer of a row of MCUs, or of two in turns where some component
+/// is blended downwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plane {
     /// Side of a block after the inverse transform: 1, 2, 4 or 8 samples.
@@ -127,6 +128,10 @@ impl Plan {
         &self.planes[..self.count]
     }
 
+    pub(super) fn plane(&self, component: usize) -> &Plane {
+        &self.planes[component & 3]
+    }
+
     /// Of an MCU, in order.
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks[..self.blocks_of_mcu]
@@ -175,11 +180,10 @@ impl Plan {
                 down: v_max / v,
                 ..NO_PLANE
             };
-            let plane = plan.place(plane, block, window);
-            plan.planes[number] = plane;
+            plan.planes[number] = plan.needed(plane, block, window);
             for y in 0..component.v {
                 for x in 0..component.h {
-                    let (left, right) = plane.columns;
+                    let (left, right) = plan.planes[number].columns;
                     let first = left.saturating_sub(x).div_ceil(component.h);
                     let end = (right + component.h - x) / component.h;
                     plan.blocks[plan.blocks_of_mcu] = Block {
@@ -195,11 +199,29 @@ impl Plan {
                 }
             }
         }
+        plan.place();
         Ok(plan)
     }
 
-    /// Finds the filter of a component, which blocks of it are needed, and its place.
-    fn place(&mut self, mut plane: Plane, block: usize, window: Window) -> Plane {
+    /// Whether a row of pixels needs the row of samples below its own.
+    pub(super) fn blends_down(&self) -> bool {
+        let mut planes = self.planes().iter();
+        planes.any(|plane| matches!(plane.filter, Filter::Down | Filter::Both))
+    }
+
+    /// Gives each plane its part of the buffer.
+    fn place(&mut self) {
+        let turns = if self.blends_down() { 2 } else { 1 };
+        for plane in &mut self.planes[..self.count] {
+            plane.ring = turns * plane.rows_of_mcu();
+            plane.pitch = (plane.decoded() + MARGIN).next_multiple_of(32);
+            plane.start = self.bytes + MARGIN;
+            self.bytes = plane.start + plane.ring * plane.pitch + MARGIN;
+        }
+    }
+
+    /// Finds the filter of a component, and which blocks of it are needed.
+    fn needed(&mut self, mut plane: Plane, block: usize, window: Window) -> Plane {
         plane.filter = match (plane.across, plane.down) {
             // With one sample to the MCU there is no blending.
             _ if block == 1 => Filter::Repeat,
@@ -226,10 +248,6 @@ impl Plan {
             first.min(plane.rows.0 / plane.v),
             last.max(plane.rows.1 / plane.v),
         );
-        plane.ring = 2 * plane.rows_of_mcu();
-        plane.pitch = (plane.decoded() + MARGIN).next_multiple_of(32);
-        plane.start = self.bytes + MARGIN;
-        self.bytes = plane.start + plane.ring * plane.pitch + MARGIN;
         plane
     }
 }

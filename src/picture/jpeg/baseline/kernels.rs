@@ -1,7 +1,8 @@
 //! The hot loops that have a form for wide registers, and their plain form.
 
-use super::blocks::Pair;
+use super::blocks::{self, Codes, Pair};
 use super::frame::Quantization;
+use super::stream::{Bits, Data};
 use super::{filters, transform};
 
 /// Where two blocks of samples go in the buffer of planes: the first sample of each. The second
@@ -15,8 +16,28 @@ pub(super) struct Target {
 
 /// What there is in several forms. All give the same bytes.
 pub(super) trait Kernels: Copy {
-    /// How many bytes stand before the first 0xff.
-    fn clean_bytes(self, bytes: &[u8; 32]) -> usize;
+    /// Copies bytes up to the first 0xff, or as far as they are copied at once; how many. Behind
+    /// them anything may be written.
+    fn copy_clean(self, from: &[u8], to: &mut [u8]) -> usize;
+
+    /// `blocks::decode`.
+    fn decode(
+        self,
+        bits: &mut Bits,
+        data: &Data,
+        codes: Codes<'_>,
+        places: &[u8; 512],
+        to: &mut [i16; 256],
+    ) -> (i32, u64);
+
+    /// `blocks::decode_dc`.
+    fn decode_dc(
+        self,
+        bits: &mut Bits,
+        data: &Data,
+        blocks: &[Codes<'_>],
+        dc: &mut [i32; 4],
+    ) -> bool;
 
     /// The inverse transform of two blocks to 8 x 8 samples. `end`: no coefficient stands at
     /// this place in zigzag order or behind it.
@@ -45,9 +66,32 @@ pub(super) trait Kernels: Copy {
 pub(super) struct Plain;
 
 impl Kernels for Plain {
-    #[inline(always)]
-    fn clean_bytes(self, bytes: &[u8; 32]) -> usize {
-        bytes.iter().position(|&byte| byte == 0xFF).unwrap_or(32)
+    fn copy_clean(self, from: &[u8], to: &mut [u8]) -> usize {
+        let bytes = from.iter().zip(to).take_while(|(from, _)| **from != 0xFF);
+        bytes.map(|(from, to)| *to = *from).count()
+    }
+
+    #[inline(never)]
+    fn decode(
+        self,
+        bits: &mut Bits,
+        data: &Data,
+        codes: Codes<'_>,
+        places: &[u8; 512],
+        to: &mut [i16; 256],
+    ) -> (i32, u64) {
+        blocks::decode(bits, data, codes, places, to)
+    }
+
+    #[inline(never)]
+    fn decode_dc(
+        self,
+        bits: &mut Bits,
+        data: &Data,
+        blocks: &[Codes<'_>],
+        dc: &mut [i32; 4],
+    ) -> bool {
+        blocks::decode_dc(bits, data, blocks, dc)
     }
 
     fn transform8(self, from: &Pair, q: &Quantization, _end: u64, to: &mut [u8], at: Target) {

@@ -41,11 +41,7 @@ impl Rows<'_> {
     ) {
         let end_of_window = self.window.y + self.window.h;
         let is_last = mcu_row == self.plan.mcu_rows.1;
-        let below = self
-            .plan
-            .planes()
-            .iter()
-            .any(|plane| matches!(plane.filter, Filter::Down | Filter::Both));
+        let below = self.plan.blends_down();
         let end = (mcu_row + 1) * self.plan.mcu_height - usize::from(below);
         let end = if is_last {
             end_of_window

@@ -1,9 +1,11 @@
 //! The loop over the MCUs of a scan: which blocks are decoded in full, where their samples go,
 //! and when rows of pixels are ready.
 
+use std::ops::Range;
+
 use super::Refusal;
-use super::blocks::{self, BROKEN, PLACES, Pair};
-use super::frame::{Frame, Quantization};
+use super::blocks::{BROKEN, Codes, PLACES, Pair};
+use super::frame::{Frame, MAX_BLOCKS, Quantization};
 use super::geometry::{Block, Plan, Plane};
 use super::huffman::{Ac, Dc};
 use super::kernels::{Kernels, Target};
@@ -94,164 +96,186 @@ struct State {
     left: u32,
 }
 
+/// A block of each MCU of a row.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    plane: &'a Plane,
+    quantization: &'a Quantization,
+    /// The MCUs in which it is needed: the first, and how many.
+    first: usize,
+    count: usize,
+    /// Where that of the first goes in the planes, and how far on the next.
+    start: usize,
+    stride: usize,
+}
+
 impl Scan<'_> {
     /// Decodes up to the last row that is needed, and writes the rows of the window to `out`.
     #[inline(always)]
     pub(super) fn run(
-        mut self,
+        self,
         kernels: impl Kernels,
         stream: &mut Stream<'_>,
         bits: Bits,
         rows: &mut Rows<'_>,
         out: &mut [u8],
     ) -> Result<(), Refusal> {
-        let (first, last) = self.plan.mcu_rows;
+        let Self {
+            frame,
+            plan,
+            tables,
+            waiting,
+            planes,
+        } = self;
+        let (first, last) = plan.mcu_rows;
         let mut state = State {
             bits,
             dc: [0; 4],
-            left: self.frame.restart_interval,
+            left: frame.restart_interval,
         };
-        for waiting in self.waiting.iter_mut() {
+        for waiting in waiting.iter_mut() {
             waiting.clear();
         }
-        for _ in 0..first {
-            self.skip_row(kernels, stream, &mut state)?;
-        }
-        for row in first..=last {
-            let mcus = if row == last {
-                self.plan.last_mcus
-            } else {
-                self.plan.mcus
+        // There are as many as the plan has blocks; the rest are never looked at.
+        let blocks: [Block; MAX_BLOCKS] =
+            std::array::from_fn(|i| plan.blocks().get(i).copied().unwrap_or_default());
+        let codes = blocks.map(|block| Codes {
+            component: block.component,
+            dc: &tables.dc[block.dc & 1],
+            ac: &tables.ac[block.ac & 1],
+        });
+        for row in 0..=last {
+            let steps: [Step<'_>; MAX_BLOCKS] =
+                std::array::from_fn(|i| Step::new(frame, plan, blocks[i], row));
+            let needed = steps.iter().filter(|step| step.count > 0);
+            let needed = needed.fold((usize::MAX, 0), |(first, end), step| {
+                (first.min(step.first), end.max(step.first + step.count))
+            });
+            let mcus = Row {
+                codes: &codes[..plan.blocks().len()],
+                steps: &steps[..plan.blocks().len()],
+                mcus: match row == last {
+                    true => plan.last_mcus,
+                    false => plan.mcus,
+                },
+                needed: needed.0..needed.1,
+                interval: frame.restart_interval,
             };
-            self.row(kernels, stream, &mut state, row, mcus)?;
-            rows.write(kernels, row, self.planes, out);
-        }
-        Ok(())
-    }
-
-    /// Unstuffs more where that is needed, and steps over a restart marker.
-    #[inline(always)]
-    fn begin(
-        &self,
-        kernels: impl Kernels,
-        stream: &mut Stream<'_>,
-        state: &mut State,
-    ) -> Result<(), Refusal> {
-        if state.bits.at > stream.limit {
-            state.bits = stream.more(kernels, state.bits)?;
-        }
-        if self.frame.restart_interval > 0 {
-            if state.left == 0 {
-                state.bits = stream.restart(kernels, state.bits)?;
-                state.left = self.frame.restart_interval;
-                state.dc = [0; 4];
+            mcus.decode(kernels, stream, &mut state, waiting, planes)?;
+            for (waiting, plane) in waiting.iter_mut().zip(plan.planes()) {
+                if waiting.count > 0 {
+                    let q = &frame.quantization[plane.quantization & 3];
+                    waiting.flush(kernels, plane, q, None, planes);
+                }
             }
-            state.left -= 1;
+            if row >= first {
+                rows.write(kernels, row, planes, out);
+            }
         }
         Ok(())
     }
+}
 
-    /// A row of MCUs of which nothing is needed.
+impl<'a> Step<'a> {
+    fn new(frame: &'a Frame, plan: &'a Plan, block: Block, row: usize) -> Self {
+        let plane = plan.plane(block.component);
+        let mut step = Self {
+            plane,
+            quantization: &frame.quantization[plane.quantization & 3],
+            first: block.first,
+            count: 0,
+            start: 0,
+            stride: plane.h * plane.side,
+        };
+        let y = row * plane.v + block.y;
+        if (plane.rows.0..=plane.rows.1).contains(&y) && block.count > 0 {
+            let column = block.first * plane.h + block.x - plane.columns.0;
+            step.count = block.count;
+            step.start = plane.row(y * plane.side) + column * plane.side;
+        }
+        step
+    }
+}
+
+/// A row of MCUs.
+struct Row<'a> {
+    /// Of the blocks of an MCU.
+    codes: &'a [Codes<'a>],
+    steps: &'a [Step<'a>],
+    /// The MCUs of which some block is needed.
+    needed: Range<usize>,
+    /// How many MCUs are decoded.
+    mcus: usize,
+    /// MCUs between two restart markers, or 0.
+    interval: u32,
+}
+
+impl Row<'_> {
     #[inline(always)]
-    fn skip_row(
+    fn decode(
         &self,
         kernels: impl Kernels,
         stream: &mut Stream<'_>,
         state: &mut State,
+        waiting: &mut [Waiting; 4],
+        planes: &mut [u8],
     ) -> Result<(), Refusal> {
-        for _ in 0..self.plan.mcus {
-            self.begin(kernels, stream, state)?;
-            for block in self.plan.blocks() {
-                let (dc, ac) = self.tables(block);
-                let difference = blocks::difference(&mut state.bits, stream.data, dc);
-                let sum = &mut state.dc[block.component & 3];
-                *sum = sum.wrapping_add(difference.ok_or(Refusal::Damaged)?);
-                if blocks::skip(&mut state.bits, stream.data, ac) >= BROKEN {
+        let mut bits = state.bits;
+        for mcu in 0..self.mcus {
+            if bits.at > stream.limit {
+                bits = stream.more(kernels, bits)?;
+            }
+            if self.interval > 0 {
+                if state.left == 0 {
+                    bits = stream.restart(kernels, bits)?;
+                    state.left = self.interval;
+                    state.dc = [0; 4];
+                }
+                state.left -= 1;
+            }
+            if !self.needed.contains(&mcu) {
+                if !kernels.decode_dc(&mut bits, stream.data, self.codes, &mut state.dc) {
                     return Err(Refusal::Damaged);
                 }
+                continue;
             }
-        }
-        stream.check(state.bits)
-    }
-
-    #[inline(always)]
-    fn tables(&self, block: &Block) -> (&Dc, &Ac) {
-        (&self.tables.dc[block.dc & 1], &self.tables.ac[block.ac & 1])
-    }
-
-    /// A row of MCUs of which so many are decoded.
-    #[inline(always)]
-    fn row(
-        &mut self,
-        kernels: impl Kernels,
-        stream: &mut Stream<'_>,
-        state: &mut State,
-        row: usize,
-        mcus: usize,
-    ) -> Result<(), Refusal> {
-        // Of each block of an MCU: in how many it is needed, and where that of the first goes.
-        let mut places = [(0, 0); super::frame::MAX_BLOCKS];
-        for (place, block) in places.iter_mut().zip(self.plan.blocks()) {
-            let plane = &self.plan.planes()[block.component];
-            let y = row * plane.v + block.y;
-            let x = block.first * plane.h + block.x;
-            if (plane.rows.0..=plane.rows.1).contains(&y) && block.count > 0 {
-                let column = (x - plane.columns.0) * plane.side;
-                *place = (block.count, plane.row(y * plane.side) + column);
-            }
-        }
-        for mcu in 0..mcus {
-            self.begin(kernels, stream, state)?;
-            for (block, &(count, start)) in self.plan.blocks().iter().zip(&places) {
-                let (dc, ac) = (&self.tables.dc[block.dc & 1], &self.tables.ac[block.ac & 1]);
-                let difference = blocks::difference(&mut state.bits, stream.data, dc);
-                let sum = &mut state.dc[block.component & 3];
-                *sum = sum.wrapping_add(difference.ok_or(Refusal::Damaged)?);
-                let value = *sum as i16;
-                let nth = mcu.wrapping_sub(block.first);
-                if nth >= count {
-                    if blocks::skip(&mut state.bits, stream.data, ac) >= BROKEN {
+            for (step, codes) in self.steps.iter().zip(self.codes) {
+                let nth = mcu.wrapping_sub(step.first);
+                let is_needed = nth < step.count;
+                let at = step.start + nth.wrapping_mul(step.stride);
+                if !is_needed || step.plane.side == 1 {
+                    let codes = std::slice::from_ref(codes);
+                    if !kernels.decode_dc(&mut bits, stream.data, codes, &mut state.dc) {
                         return Err(Refusal::Damaged);
+                    }
+                    if is_needed {
+                        let sample = planes.get_mut(at).ok_or(Refusal::Damaged)?;
+                        let dc = state.dc[codes[0].component & 3] as i16;
+                        *sample = transform::to1(dc, step.quantization[0]);
                     }
                     continue;
                 }
-                let plane = &self.plan.planes()[block.component];
-                let q = &self.frame.quantization[plane.quantization & 3];
-                let at = start + nth * plane.h * plane.side;
-                if plane.side == 1 {
-                    if blocks::skip(&mut state.bits, stream.data, ac) >= BROKEN {
-                        return Err(Refusal::Damaged);
-                    }
-                    if let Some(sample) = self.planes.get_mut(at) {
-                        *sample = transform::to1(value, q[0]);
-                    }
-                    continue;
-                }
-                let waiting = &mut self.waiting[block.component & 3];
+                let sum = &mut state.dc[codes.component & 3];
+                let waiting = &mut waiting[codes.component & 3];
                 let which = waiting.count & 1;
                 let to = &mut waiting.pair.0;
-                to[8 * which] = value;
-                let places = &PLACES[which];
-                let end = blocks::coefficients(&mut state.bits, stream.data, ac, places, to);
+                let (difference, end) =
+                    kernels.decode(&mut bits, stream.data, *codes, &PLACES[which], to);
                 if end >= BROKEN {
                     return Err(Refusal::Damaged);
                 }
+                *sum = sum.wrapping_add(difference);
+                to[8 * which] = *sum as i16;
                 waiting.end = waiting.end.max(end);
                 if which == 0 {
                     waiting.first = at;
                     waiting.count = 1;
                 } else {
-                    waiting.flush(kernels, plane, q, Some(at), self.planes);
+                    waiting.flush(kernels, step.plane, step.quantization, Some(at), planes);
                 }
             }
         }
-        stream.check(state.bits)?;
-        for (waiting, plane) in self.waiting.iter_mut().zip(self.plan.planes()) {
-            if waiting.count > 0 {
-                let q = &self.frame.quantization[plane.quantization & 3];
-                waiting.flush(kernels, plane, q, None, self.planes);
-            }
-        }
-        Ok(())
+        state.bits = bits;
+        stream.check(bits)
     }
 }

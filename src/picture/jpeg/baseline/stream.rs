@@ -5,13 +5,13 @@ use super::Refusal;
 use super::kernels::Kernels;
 
 /// Bytes of the buffer that hold data.
-const DATA: usize = 1 << 14;
+const DATA: usize = 1 << 13;
 
 /// Bytes behind, so that eight can be read at each place.
 const SLACK: usize = 64;
 
 /// Bytes that are unstuffed at a time.
-const CHUNK: usize = 10 << 10;
+const CHUNK: usize = 4 << 10;
 
 /// More than an MCU takes: 10 blocks of 64 symbols of 31 bits.
 const MOST_OF_MCU: usize = 3 << 10;
@@ -58,6 +58,22 @@ impl Bits {
     pub(super) fn take(&mut self, bits: u32) {
         self.next = self.next.wrapping_shl(bits);
         self.count = self.count.wrapping_sub(u64::from(bits));
+    }
+
+    /// The place in front of the bits that were taken last: as many as the low six bits of `taken`
+    /// say. Where it lies in `data` is all that is known of it.
+    #[inline(always)]
+    pub(super) fn back(self, taken: u64, data: &Data) -> Self {
+        let count = self.count.wrapping_add(taken) & 63;
+        let position = (8 * self.at).wrapping_sub(count as usize);
+        let mut bits = Self {
+            next: 0,
+            count: 0,
+            at: position / 8,
+        };
+        bits.fill(data);
+        bits.take(position as u32 & 7);
+        bits
     }
 
     /// Bits from the start of the buffer to here.
@@ -147,24 +163,18 @@ impl<'a> Stream<'a> {
         let stop = (self.end + CHUNK).min(DATA - 64);
         while self.end < stop && self.marker.is_none() {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            let to = self.data.get_mut(self.end..).unwrap_or_default();
-            if let (Some(from), Some(to)) = (rest.first_chunk::<32>(), to.first_chunk_mut::<32>()) {
-                *to = *from;
-                let clean = kernels.clean_bytes(from);
-                self.at += clean;
-                self.end += clean;
-                if clean < 32 {
-                    self.escape();
-                }
-            } else {
-                let clean = rest.iter().position(|&byte| byte == 0xFF);
-                let clean = clean.unwrap_or(rest.len()).min(stop - self.end);
-                to[..clean].copy_from_slice(&rest[..clean]);
-                self.at += clean;
-                self.end += clean;
-                if self.end < stop {
-                    self.escape();
-                }
+            let to = self.data.get_mut(self.end..stop + 32).unwrap_or_default();
+            let mut clean = kernels.copy_clean(rest, to);
+            if clean == 0 {
+                // Near the end of the file, or at a byte of 0xff.
+                let bytes = rest.iter().zip(to).take_while(|(byte, _)| **byte != 0xFF);
+                clean = bytes.map(|(from, to)| *to = *from).count();
+            }
+            let next = rest.get(clean).copied();
+            self.at += clean;
+            self.end += clean;
+            if next.is_none_or(|next| next == 0xFF) {
+                self.escape();
             }
         }
         self.limit = match self.marker {

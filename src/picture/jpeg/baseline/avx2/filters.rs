@@ -6,12 +6,23 @@ use std::arch::x86_64::*;
 use super::super::filters as plain;
 use super::lanes::{load, load_16, store, store_16};
 
-/// Bytes in front of the first 0xff.
+/// Copies 32 bytes at a time up to the first 0xff; how many come before it.
 #[target_feature(enable = "avx2")]
-#[inline]
-pub(super) fn clean_bytes(bytes: &[u8; 32]) -> usize {
-    let is_ff = _mm256_cmpeq_epi8(load(bytes), _mm256_set1_epi8(-1));
-    (_mm256_movemask_epi8(is_ff) as u32).trailing_zeros() as usize
+pub(super) fn copy_clean(from: &[u8], to: &mut [u8]) -> usize {
+    let (from, _) = from.as_chunks::<32>();
+    let (to, _) = to.as_chunks_mut::<32>();
+    let mut clean = 0;
+    for (from, to) in from.iter().zip(to) {
+        let bytes = load(from);
+        store(to, bytes);
+        let is_ff = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-1));
+        let found = _mm256_movemask_epi8(is_ff) as u32;
+        if found != 0 {
+            return clean + found.trailing_zeros() as usize;
+        }
+        clean += 32;
+    }
+    clean
 }
 
 /// Sixteen samples from `at` on, as words.

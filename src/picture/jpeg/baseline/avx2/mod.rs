@@ -11,12 +11,12 @@ mod lanes;
 mod transform;
 
 use super::Refusal;
-use super::blocks::Pair;
+use super::blocks::{self, Codes, Pair};
 use super::frame::Quantization;
 use super::kernels::{Kernels, Target};
 use super::rows::Rows;
 use super::scan::Scan;
-use super::stream::{Bits, Stream};
+use super::stream::{Bits, Data, Stream};
 
 /// Proof that the processor has what this folder is compiled for.
 #[derive(Debug, Clone, Copy)]
@@ -58,11 +58,53 @@ fn run(
     scan.run(kernels, stream, bits, rows, out)
 }
 
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+fn decode(
+    bits: &mut Bits,
+    data: &Data,
+    codes: Codes<'_>,
+    places: &[u8; 512],
+    to: &mut [i16; 256],
+) -> (i32, u64) {
+    blocks::decode(bits, data, codes, places, to)
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+fn decode_dc(bits: &mut Bits, data: &Data, blocks: &[Codes<'_>], dc: &mut [i32; 4]) -> bool {
+    blocks::decode_dc(bits, data, blocks, dc)
+}
+
 impl Kernels for Avx2 {
     #[inline(always)]
-    fn clean_bytes(self, bytes: &[u8; 32]) -> usize {
+    fn decode(
+        self,
+        bits: &mut Bits,
+        data: &Data,
+        codes: Codes<'_>,
+        places: &[u8; 512],
+        to: &mut [i16; 256],
+    ) -> (i32, u64) {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { decode(bits, data, codes, places, to) }
+    }
+
+    // Not merged with what calls it, so that its few values stay in registers.
+    #[inline(never)]
+    fn decode_dc(
+        self,
+        bits: &mut Bits,
+        data: &Data,
+        blocks: &[Codes<'_>],
+        dc: &mut [i32; 4],
+    ) -> bool {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { decode_dc(bits, data, blocks, dc) }
+    }
+
+    #[inline(always)]
+    fn copy_clean(self, from: &[u8], to: &mut [u8]) -> usize {
         // SAFETY: `self` is made by `detect` alone, which found AVX2.
-        unsafe { filters::clean_bytes(bytes) }
+        unsafe { filters::copy_clean(from, to) }
     }
 
     #[inline(always)]

@@ -181,38 +181,47 @@ fn store_8(d: [__m256i; 8], to: &mut [u8], at: Target) {
         _mm256_unpacklo_epi32(a4, e4),
         _mm256_unpackhi_epi32(a4, e4),
     ];
-    let Some(first) = to
-        .get_mut(at.first..)
-        .and_then(|to| to.get_mut(..7 * at.pitch + 8))
-    else {
-        return;
-    };
     let center = _mm256_set1_epi8(-128);
-    let mut lines = first.chunks_mut(at.pitch);
-    for row in rows {
-        let row = _mm256_castsi256_si128(_mm256_add_epi8(row, center));
-        put_8(&mut lines, _mm_cvtsi128_si64(row));
-        put_8(&mut lines, _mm_extract_epi64::<1>(row));
+    let rows = [
+        _mm256_add_epi8(rows[0], center),
+        _mm256_add_epi8(rows[1], center),
+        _mm256_add_epi8(rows[2], center),
+        _mm256_add_epi8(rows[3], center),
+    ];
+    if let Some(to) = to.get_mut(at.first..) {
+        let rows = [
+            _mm256_castsi256_si128(rows[0]),
+            _mm256_castsi256_si128(rows[1]),
+            _mm256_castsi256_si128(rows[2]),
+            _mm256_castsi256_si128(rows[3]),
+        ];
+        put_8(rows, to, at.pitch);
     }
-    let Some(start) = at.second else { return };
-    let Some(second) = to
-        .get_mut(start..)
-        .and_then(|to| to.get_mut(..7 * at.pitch + 8))
-    else {
-        return;
-    };
-    let mut lines = second.chunks_mut(at.pitch);
-    for row in rows {
-        let row = _mm256_extracti128_si256::<1>(_mm256_add_epi8(row, center));
-        put_8(&mut lines, _mm_cvtsi128_si64(row));
-        put_8(&mut lines, _mm_extract_epi64::<1>(row));
+    let Some(second) = at.second else { return };
+    if let Some(to) = to.get_mut(second..) {
+        let rows = [
+            _mm256_extracti128_si256::<1>(rows[0]),
+            _mm256_extracti128_si256::<1>(rows[1]),
+            _mm256_extracti128_si256::<1>(rows[2]),
+            _mm256_extracti128_si256::<1>(rows[3]),
+        ];
+        put_8(rows, to, at.pitch);
     }
 }
 
-#[inline(always)]
-fn put_8(lines: &mut std::slice::ChunksMut<'_, u8>, samples: i64) {
-    if let Some(to) = lines.next().and_then(|line| line.first_chunk_mut::<8>()) {
-        *to = samples.to_le_bytes();
+/// Writes two rows of eight samples out of each of `rows`.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn put_8(rows: [__m128i; 4], to: &mut [u8], pitch: usize) {
+    for (i, row) in rows.into_iter().enumerate() {
+        let start = 2 * i * pitch;
+        if let Some(line) = to.get_mut(start..).and_then(|to| to.first_chunk_mut::<8>()) {
+            *line = _mm_cvtsi128_si64(row).to_le_bytes();
+        }
+        let start = start + pitch;
+        if let Some(line) = to.get_mut(start..).and_then(|to| to.first_chunk_mut::<8>()) {
+            *line = _mm_extract_epi64::<1>(row).to_le_bytes();
+        }
     }
 }
 
@@ -248,16 +257,18 @@ pub(super) fn to8(from: &Pair, q: &Quantization, end: u64, to: &mut [u8], at: Ta
         if let Some(second) = at.second {
             flat(from.0[8], q[0], to, second, at.pitch);
         }
-    } else if end <= 10 {
-        to8_of_four(from, q, to, at);
-    } else {
-        let rows = dequantized::<8>(from, q);
-        if is_absurd(rows[0]) {
-            return transform::pair::<8>(from, q, to, at, transform::to8);
-        }
-        let rows = pass::<18>(transpose(pass::<11>(rows)));
-        store_8(rows, to, at);
+        return;
     }
+    let [first] = dequantized::<1>(from, q);
+    if is_absurd(first) {
+        return transform::pair::<8>(from, q, to, at, transform::to8);
+    }
+    let columns = if end <= 10 {
+        of_four(dequantized::<4>(from, q))
+    } else {
+        pass::<18>(transpose(pass::<11>(dequantized::<8>(from, q))))
+    };
+    store_8(columns, to, at);
 }
 
 /// A block that is its mean.
@@ -278,15 +289,11 @@ fn flat(dc: i16, q: i16, to: &mut [u8], start: usize, pitch: usize) {
     }
 }
 
-/// Only the upper left 4 x 4 coefficients are not zero.
+/// The columns of 8 x 8 samples, of which only the upper left 4 x 4 coefficients are not zero.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn to8_of_four(from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
+fn of_four(r: [__m256i; 4]) -> [__m256i; 8] {
     let zero = _mm256_setzero_si256();
-    let r = dequantized::<4>(from, q);
-    if is_absurd(r[0]) {
-        return transform::pair::<8>(from, q, to, at, transform::to8);
-    }
     // Row i, columns 0 to 3.
     let low = half_of_four::<11>(
         _mm256_srai_epi32::<3>(_mm256_unpacklo_epi16(zero, r[0])),
@@ -319,7 +326,7 @@ fn to8_of_four(from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
         _mm256_unpackhi_epi16(c2, zero),
         _mm256_unpackhi_epi16(c1, c3),
     );
-    store_8(pack(low, high), to, at);
+    pack(low, high)
 }
 
 /// `reduced4` of `transform` for half of the words of eight rows, rounded off by `BITS`.
