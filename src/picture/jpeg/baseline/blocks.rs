@@ -4,14 +4,23 @@
 //! there, taken back and done by hand: long codes, runs of 16 zeros, and a lookup that ran over
 //! the end of the block.
 
+use super::bits::{Bits, Data};
 use super::huffman::{Ac, Dc, END, END_ALONE};
-use super::stream::{Bits, Data};
 
 /// The coefficients of two blocks: rows of eight of the first and eight of the second.
 /// The last rows take what has no place.
 #[derive(Debug, Clone)]
 #[repr(align(32))]
 pub(super) struct Pair(pub(super) [i16; 256]);
+
+/// Where two blocks of samples go in the buffer of planes: the first sample of each. The second
+/// may be absent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    pub(super) first: usize,
+    pub(super) second: Option<usize>,
+    pub(super) pitch: usize,
+}
 
 /// Of each place in zigzag order, its place in a [`Pair`], for the first and the second block.
 /// From 128 on once more, for the end of the block; all others lie in the last rows.

@@ -3,8 +3,8 @@
 //! Strict on purpose: whatever a usual writer does not write is `Unsupported`, and another
 //! decoder judges the file.
 
-use super::Refusal;
 use super::huffman::Spec;
+use super::job::Refusal;
 
 /// How the components become RGB (`default_decompress_parms` of libjpeg).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

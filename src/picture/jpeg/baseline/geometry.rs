@@ -6,7 +6,7 @@
 //! replication or by a blend with their neighbours ("fancy upsampling").
 
 use super::frame::{Frame, MAX_BLOCKS};
-use super::{Refusal, Window};
+use super::job::{Refusal, Window};
 
 /// How the samples of a component become as many as there are pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

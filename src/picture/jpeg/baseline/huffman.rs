@@ -8,7 +8,7 @@
 //!
 //! Codes that are longer than the index are found by their 16 bits ([`Codes::long`]).
 
-use super::Refusal;
+use super::job::Refusal;
 
 /// A table as DHT states it.
 #[derive(Debug, Clone, PartialEq, Eq)]

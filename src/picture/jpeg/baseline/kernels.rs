@@ -1,18 +1,9 @@
 //! The hot loops that have a form for wide registers, and their plain form.
 
-use super::blocks::{self, Codes, Pair};
+use super::bits::{Bits, Data};
+use super::blocks::{self, Codes, Pair, Target};
 use super::frame::Quantization;
-use super::stream::{Bits, Data};
 use super::{filters, transform};
-
-/// Where two blocks of samples go in the buffer of planes: the first sample of each. The second
-/// may be absent.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
-    pub(super) first: usize,
-    pub(super) second: Option<usize>,
-    pub(super) pitch: usize,
-}
 
 /// What there is in several forms. All give the same bytes.
 pub(super) trait Kernels: Copy {

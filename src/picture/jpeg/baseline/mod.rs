@@ -9,19 +9,23 @@
 //! row that is needed. Knows nothing of limits: what it takes is known from the header, the
 //! window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing once that is there.
 //!
+//! - `job`: what is asked for, and why it is refused.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
-//! - `stream`: coded data as bits; `huffman`: tables; `blocks`: coefficients.
+//! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
+//! - `huffman`: tables; `blocks`: coefficients.
 //! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
 //! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod bits;
 mod blocks;
 pub(super) mod filters;
 mod frame;
 mod geometry;
 mod huffman;
+mod job;
 mod kernels;
 mod rows;
 mod scan;
@@ -31,43 +35,14 @@ mod transform;
 #[cfg(test)]
 mod tests;
 
+use bits::{Data, EMPTY};
 use frame::Frame;
 use geometry::Plan;
+pub(crate) use job::{Job, Refusal, Window};
 use kernels::Plain;
 use rows::Rows;
 use scan::{Scan, Tables, Waiting};
-use stream::{Data, EMPTY, Stream};
-
-/// Why a picture was not decoded here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// A form that this decoder does not know.
-    Unsupported,
-    /// The coded data make no sense, or end too early.
-    Damaged,
-    /// There is no memory.
-    NoMemory,
-}
-
-/// A box of pixels of the picture at the scale of the decode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) x: usize,
-    pub(crate) y: usize,
-    pub(crate) w: usize,
-    pub(crate) h: usize,
-}
-
-/// What the caller knows of the picture, and wants of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Job<'a> {
-    pub(crate) bytes: &'a [u8],
-    /// Width and height as the header states them.
-    pub(crate) size: (usize, usize),
-    /// The side of a block of luma at the scale: 8, 4, 2 or 1.
-    pub(crate) block: usize,
-    pub(crate) window: Window,
-}
+use stream::Stream;
 
 /// The form of the hot loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! From samples of the planes to rows of RGB: enlarging, and colour.
 
-use super::Window;
 use super::filters;
 use super::frame::Colour;
 use super::geometry::{Filter, Plan, Plane};
+use super::job::Window;
 use super::kernels::Kernels;
 
 /// Samples behind a row that its reader may touch.

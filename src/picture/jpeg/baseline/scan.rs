@@ -3,14 +3,15 @@
 
 use std::ops::Range;
 
-use super::Refusal;
-use super::blocks::{BROKEN, Codes, PLACES, Pair};
+use super::bits::Bits;
+use super::blocks::{BROKEN, Codes, PLACES, Pair, Target};
 use super::frame::{Frame, MAX_BLOCKS, Quantization};
 use super::geometry::{Block, Plan, Plane};
 use super::huffman::{Ac, Dc};
-use super::kernels::{Kernels, Target};
+use super::job::Refusal;
+use super::kernels::Kernels;
 use super::rows::Rows;
-use super::stream::{Bits, Stream};
+use super::stream::Stream;
 use super::transform;
 
 /// The Huffman tables of a picture.

@@ -1,86 +1,15 @@
-//! The coded data as bits: stuffed bytes and markers are taken out in blocks, into a buffer
-//! of which the bits are read without a test (ITU-T T.81, B.1.1.5 and F.2.2.5).
+//! The coded data without stuffed bytes and markers: a chunk at a time is copied to the buffer
+//! of which bits are read (ITU-T T.81, B.1.1.5 and F.2.2.5).
 
-use super::Refusal;
+use super::bits::{Bits, DATA, Data, SLACK};
+use super::job::Refusal;
 use super::kernels::Kernels;
-
-/// Bytes of the buffer that hold data.
-const DATA: usize = 1 << 13;
-
-/// Bytes behind, so that eight can be read at each place.
-const SLACK: usize = 64;
 
 /// Bytes that are unstuffed at a time.
 const CHUNK: usize = 4 << 10;
 
 /// More than an MCU takes: 10 blocks of 64 symbols of 31 bits.
 const MOST_OF_MCU: usize = 3 << 10;
-
-/// Unstuffed data.
-pub(super) type Data = [u8; DATA + SLACK];
-
-pub(super) const EMPTY: Data = [0; DATA + SLACK];
-
-/// A place in unstuffed data.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bits {
-    /// The next bits, from the top.
-    pub(super) next: u64,
-    /// How many of them are counted: the low six bits.
-    pub(super) count: u64,
-    /// The byte behind those that are counted.
-    pub(super) at: usize,
-}
-
-impl Bits {
-    fn new(data: &Data) -> Self {
-        let mut bits = Self {
-            next: 0,
-            count: 0,
-            at: 0,
-        };
-        bits.fill(data);
-        bits
-    }
-
-    /// Fills up to 56 bits or more.
-    #[inline(always)]
-    pub(super) fn fill(&mut self, data: &Data) {
-        let at = self.at & (DATA - 1);
-        let bytes = data[at..].first_chunk::<8>().copied().unwrap_or_default();
-        self.next |= u64::from_be_bytes(bytes) >> (self.count & 63);
-        self.at += (!self.count >> 3 & 7) as usize;
-        self.count |= 56;
-    }
-
-    /// Takes this many bits, which must be there.
-    #[inline(always)]
-    pub(super) fn take(&mut self, bits: u32) {
-        self.next = self.next.wrapping_shl(bits);
-        self.count = self.count.wrapping_sub(u64::from(bits));
-    }
-
-    /// The place in front of the bits that were taken last: as many as the low six bits of `taken`
-    /// say. Where it lies in `data` is all that is known of it.
-    #[inline(always)]
-    pub(super) fn back(self, taken: u64, data: &Data) -> Self {
-        let count = self.count.wrapping_add(taken) & 63;
-        let position = (8 * self.at).wrapping_sub(count as usize);
-        let mut bits = Self {
-            next: 0,
-            count: 0,
-            at: position / 8,
-        };
-        bits.fill(data);
-        bits.take(position as u32 & 7);
-        bits
-    }
-
-    /// Bits from the start of the buffer to here.
-    fn position(self) -> usize {
-        (8 * self.at).saturating_sub((self.count & 63) as usize)
-    }
-}
 
 /// The coded data of a file, and as much of it as is unstuffed.
 pub(super) struct Stream<'a> {

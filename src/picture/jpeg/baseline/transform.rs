@@ -5,9 +5,8 @@
 //! SSE2 and AVX2 forms do, at 16 or 32 bits, and saturate where those do, so that files
 //! whose coefficients make no sense give the same bytes, too.
 
-use super::blocks::Pair;
+use super::blocks::{Pair, Target};
 use super::frame::Quantization;
-use super::kernels::Target;
 
 /// FIX(x) of jidctint.c and jidctred.c: x * 2^13.
 pub(super) mod fix {

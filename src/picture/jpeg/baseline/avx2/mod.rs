@@ -10,13 +10,14 @@ mod filters;
 mod lanes;
 mod transform;
 
-use super::Refusal;
-use super::blocks::{self, Codes, Pair};
+use super::bits::{Bits, Data};
+use super::blocks::{self, Codes, Pair, Target};
 use super::frame::Quantization;
-use super::kernels::{Kernels, Target};
+use super::job::Refusal;
+use super::kernels::Kernels;
 use super::rows::Rows;
 use super::scan::Scan;
-use super::stream::{Bits, Data, Stream};
+use super::stream::Stream;
 
 /// Proof that the processor has what this folder is compiled for.
 #[derive(Debug, Clone, Copy)]

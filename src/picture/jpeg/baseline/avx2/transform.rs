@@ -4,9 +4,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::blocks::Pair;
+use super::super::blocks::{Pair, Target};
 use super::super::frame::Quantization;
-use super::super::kernels::Target;
 use super::super::transform::{self, fix::*};
 use super::lanes::{load_twice, load_words};
 
