@@ -144,9 +144,9 @@ fn coefficients(
     let mut entry;
     // One lookup. `bits.fill` comes after it, so that it is not waited for.
     macro_rules! step {
-        ($fill:expr) => {
+        ($($fill:expr)?) => {
             entry = table.pair(b.next);
-            $fill;
+            $($fill;)?
             let first = (k + (entry >> 48 & 127)) as usize & 511;
             to[usize::from(places[first])] = (entry >> 32) as i16;
             let last = b.next.wrapping_shl((entry >> 8) as u32);
@@ -162,7 +162,7 @@ fn coefficients(
             if k >= 64 {
                 break;
             }
-            step!(());
+            step!();
             if k >= 64 {
                 break;
             }
@@ -191,9 +191,9 @@ fn skip(bits: &mut Bits, data: &Data, table: &Ac) -> u64 {
     let mut k = 1u64;
     let mut entry;
     macro_rules! step {
-        ($fill:expr) => {
+        ($($fill:expr)?) => {
             entry = table.length(b.next);
-            $fill;
+            $($fill;)?
             k += entry >> 8;
             b.next = b.next.wrapping_shl(entry as u32);
             b.count = b.count.wrapping_sub(entry);
@@ -205,14 +205,14 @@ fn skip(bits: &mut Bits, data: &Data, table: &Ac) -> u64 {
             if k >= 64 {
                 break;
             }
-            step!(());
+            step!();
             if k >= 64 {
                 break;
             }
         }
         let go = entry >> 8;
         // 255 is by hand; of the others those from END on hold the end of the block.
-        if k == 64 || (go >= END && go < 255 && k > END && k < END + 64) {
+        if k == 64 || ((END..255).contains(&go) && k > END && k < END + 64) {
             break;
         }
         let back = b.back(entry, data);

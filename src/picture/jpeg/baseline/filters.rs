@@ -64,28 +64,16 @@ pub(super) fn interleave([a, b, c]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
     }
 }
 
-/// Inks to RGB, each row of one. With `ycc` the first three are inverted YCbCr
+/// Four planes next to each other. With `ycc` the first three are inverted YCbCr
 /// (`ycck_cmyk_convert`).
-pub(super) fn inks_to_rgb(rows: [&[u8]; 4], ycc: bool, to: &mut [u8]) {
+pub(super) fn inks(rows: [&[u8]; 4], ycc: bool, to: &mut [u8]) {
     let [a, b, c, k] = rows;
     let samples = a.iter().zip(b).zip(c).zip(k);
-    for (to, (((&a, &b), &c), &k)) in to.chunks_exact_mut(3).zip(samples) {
-        let inks = match ycc {
+    for (to, (((&a, &b), &c), &k)) in to.chunks_exact_mut(4).zip(samples) {
+        let [a, b, c] = match ycc {
             true => rgb(a, b, c).map(|value| 255 - value),
             false => [a, b, c],
         };
-        to.copy_from_slice(&inks.map(|ink| lit(ink, k)));
+        to.copy_from_slice(&[a, b, c, k]);
     }
-}
-
-/// Adobe's inverted inks to a channel of RGB, as Pillow converts them. Pillow takes all CMYK
-/// JPEGs for inverted, with or without an Adobe marker.
-pub(super) fn lit(ink: u8, k: u8) -> u8 {
-    k - mul_div_255(255 - ink, k)
-}
-
-/// a * b / 255, rounded (Pillow's `MULDIV255`); at most `b`.
-fn mul_div_255(a: u8, b: u8) -> u8 {
-    let t = u32::from(a) * u32::from(b) + 128;
-    (((t >> 8) + t) >> 8) as u8
 }

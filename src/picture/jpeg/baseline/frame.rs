@@ -16,6 +16,16 @@ pub(super) enum Colour {
     Ycck,
 }
 
+impl Colour {
+    /// Bytes of a decoded pixel.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Grey | Self::YCbCr | Self::Rgb => 3,
+            Self::Cmyk | Self::Ycck => 4,
+        }
+    }
+}
+
 /// A component as frame and scan header state it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Component {
@@ -58,6 +68,9 @@ pub(super) const ZIGZAG: [u8; 64] = [
 
 /// Blocks of an MCU of several components (T.81, B.2.3).
 pub(super) const MAX_BLOCKS: usize = 10;
+
+/// Pixels along a side that libjpeg takes (`JPEG_MAX_DIMENSION`).
+const MAX_SIDE: usize = 65500;
 
 /// Bytes of the segments of JFIF and Adobe that libjpeg needs to believe them.
 const JFIF_BYTES: usize = 14;
@@ -187,7 +200,11 @@ impl Frame {
         self.width = usize::from(u16::from_be_bytes([w1, w0]));
         self.height = usize::from(u16::from_be_bytes([h1, h0]));
         self.count = usize::from(count);
-        if self.width == 0 || self.height == 0 || specs.len() != 3 * self.count {
+        let sides = 1..=MAX_SIDE;
+        if !sides.contains(&self.width)
+            || !sides.contains(&self.height)
+            || specs.len() != 3 * self.count
+        {
             return Err(Refusal::Unsupported);
         }
         for (component, spec) in self.components.iter_mut().zip(specs.chunks_exact(3)) {

@@ -207,7 +207,7 @@ impl Default for Ac {
 fn pair(taken: u32, shift: u32, size: u32, first: (u32, i32), go: u64) -> u64 {
     u64::from(taken)
         | u64::from(shift) << 8
-        | u64::from(64 - size & 63) << 16
+        | u64::from((64 - size) & 63) << 16
         | u64::from(first.1 as u16) << 32
         | u64::from(first.0) << 48
         | go << 55

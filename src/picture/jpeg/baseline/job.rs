@@ -26,6 +26,7 @@ pub(crate) struct Job<'a> {
     pub(crate) bytes: &'a [u8],
     /// Width and height as the header states them.
     pub(crate) size: (usize, usize),
+    pub(crate) components: usize,
     /// The side of a block of luma at the scale: 8, 4, 2 or 1.
     pub(crate) block: usize,
     pub(crate) window: Window,

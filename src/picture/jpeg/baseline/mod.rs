@@ -21,7 +21,7 @@
 mod avx2;
 mod bits;
 mod blocks;
-pub(super) mod filters;
+mod filters;
 mod frame;
 mod geometry;
 mod huffman;
@@ -54,11 +54,16 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The fastest that this processor has.
+    /// The fastest that this processor has, unless libjpeg-turbo is kept from its own
+    /// (`JSIMD_FORCENONE`, `JSIMD_FORCESSE2`).
     pub(crate) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if avx2::Avx2::detect().is_some() {
-            return Self::Avx2;
+        {
+            let is_set = |name| std::env::var_os(name).is_some();
+            let is_kept = is_set("JSIMD_FORCENONE") || is_set("JSIMD_FORCESSE2");
+            if !is_kept && avx2::Avx2::detect().is_some() {
+                return Self::Avx2;
+            }
         }
         Self::Plain
     }
@@ -82,6 +87,13 @@ struct State {
     data: Data,
 }
 
+impl Default for Decoder {
+    /// Of the fastest form.
+    fn default() -> Self {
+        Self::new(Form::best())
+    }
+}
+
 impl Decoder {
     pub(crate) fn new(form: Form) -> Self {
         Self {
@@ -91,12 +103,18 @@ impl Decoder {
         }
     }
 
+    /// Whether it is faster than libjpeg-turbo here.
+    pub(crate) fn is_fast(&self) -> bool {
+        self.form != Form::Plain
+    }
+
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.planes.capacity() + self.state.as_ref().map_or(0, |_| size_of::<State>())
     }
 
-    /// Decodes the window to rows of RGB without gaps at the start of `out`.
+    /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
+    /// components their inks.
     pub(crate) fn decode(&mut self, job: &Job<'_>, out: &mut [u8]) -> Result<(), Refusal> {
         let window = job.window;
         let state = self.state.get_or_insert_with(|| {
@@ -114,15 +132,18 @@ impl Decoder {
             data,
         } = &mut **state;
         frame.read(job.bytes)?;
-        if (frame.width, frame.height) != job.size || !matches!(job.block, 1 | 2 | 4 | 8) {
+        let found = (frame.width, frame.height, frame.components().len());
+        if found != (job.size.0, job.size.1, job.components) || !matches!(job.block, 1 | 2 | 4 | 8)
+        {
             return Err(Refusal::Unsupported);
         }
+        let pixel = frame.colour.bytes();
         let scaled = |side: usize| (side * job.block).div_ceil(8);
         let (width, height) = (scaled(frame.width), scaled(frame.height));
         let fits = |at: usize, len: usize, size: usize| len > 0 && at < size && len <= size - at;
         if !fits(window.x, window.w, width)
             || !fits(window.y, window.h, height)
-            || out.len() / 3 / window.w < window.h
+            || out.len() / pixel / window.w < window.h
         {
             return Err(Refusal::Unsupported);
         }
@@ -147,7 +168,7 @@ impl Decoder {
             next: window.y,
             spare,
         };
-        let out = &mut out[..3 * window.w * window.h];
+        let out = &mut out[..pixel * window.w * window.h];
         let start = frame.scan;
         let scan = Scan {
             frame,

@@ -53,7 +53,7 @@ impl Rows<'_> {
                 extend(plane, mcu_row, planes);
             }
         }
-        let bytes = 3 * self.window.w;
+        let bytes = self.colour.bytes() * self.window.w;
         while self.next < end {
             let at = (self.next - self.window.y) * bytes;
             let Some(to) = out.get_mut(at..) else { return };
@@ -78,8 +78,8 @@ impl Rows<'_> {
             Colour::Rgb => kernels.interleave([a, b, c], pixels, to),
             Colour::YCbCr => kernels.ycc_to_rgb([a, b, c], pixels, to),
             Colour::Cmyk | Colour::Ycck => {
-                let to = to.get_mut(..3 * pixels).unwrap_or_default();
-                filters::inks_to_rgb([a, b, c, k], self.colour == Colour::Ycck, to);
+                let to = to.get_mut(..4 * pixels).unwrap_or_default();
+                filters::inks([a, b, c, k], self.colour == Colour::Ycck, to);
             }
         }
     }

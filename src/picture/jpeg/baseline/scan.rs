@@ -243,7 +243,8 @@ impl Row<'_> {
             for (step, codes) in self.steps.iter().zip(self.codes) {
                 let nth = mcu.wrapping_sub(step.first);
                 let is_needed = nth < step.count;
-                let at = step.start + nth.wrapping_mul(step.stride);
+                // Of a block that is not needed it is anything.
+                let at = step.start.wrapping_add(nth.wrapping_mul(step.stride));
                 if !is_needed || step.plane.side == 1 {
                     let codes = std::slice::from_ref(codes);
                     if !kernels.decode_dc(&mut bits, stream.data, codes, &mut state.dc) {

@@ -78,7 +78,7 @@ impl<'a> Stream<'a> {
     pub(super) fn restart(&mut self, kernels: impl Kernels, bits: Bits) -> Result<Bits, Refusal> {
         let left = (8 * self.end).checked_sub(bits.position());
         let due = 0xD0 | self.restarts & 7;
-        if self.marker != Some(due) || !left.is_some_and(|left| left < 8) {
+        if self.marker != Some(due) || left.is_none_or(|left| left >= 8) {
             return Err(Refusal::Damaged);
         }
         self.restarts = self.restarts.wrapping_add(1);
