@@ -22,8 +22,8 @@ pub(super) struct Target {
     pub(super) pitch: usize,
 }
 
-/// Of each place in zigzag order, its place in a [`Pair`], for the first and the second block.
-/// From 128 on once more, for the end of the block; all others lie in the last rows.
+/// Of each place in zigzag order, counted from 1, its place in a [`Pair`], for the first and the
+/// second block. From 129 on once more, for the end of the block; all others lie in the last rows.
 pub(super) type Places = [[u8; 512]; 2];
 
 pub(super) const PLACES: Places = places();
@@ -36,10 +36,10 @@ const fn places() -> Places {
     while i < 64 {
         let natural = super::frame::ZIGZAG[i];
         let place = natural / 8 * 16 + natural % 8;
-        places[0][i] = place;
-        places[1][i] = place + 8;
-        places[0][i + 128] = place;
-        places[1][i + 128] = place + 8;
+        places[0][i + 1] = place;
+        places[1][i + 1] = place + 8;
+        places[0][i + 129] = place;
+        places[1][i + 129] = place + 8;
         i += 1;
     }
     places
@@ -61,9 +61,9 @@ fn difference(bits: &mut Bits, data: &Data, table: &Dc) -> Option<i32> {
     // One bit less, and then the rest: there may be none.
     let shift = entry >> 16;
     let all = (u64::MAX >> 1).wrapping_shr(shift);
-    let all_if_positive = ((first as i64 >> 63) as u64 >> 1).wrapping_shr(shift);
+    let positive = (first as i64 >> 63) as u64;
     let value = (first >> 1).wrapping_shr(shift);
-    Some(value.wrapping_add(all_if_positive).wrapping_sub(all) as i32)
+    Some(value.wrapping_sub(all & !positive) as i32)
 }
 
 /// The component of a block, and its tables.
@@ -118,15 +118,13 @@ pub(super) fn decode_dc(
 }
 
 /// A value whose bits stand at the top of `bits` (T.81, F.2.2.1, EXTEND); `shift` is 64 less
-/// how many: at least one.
+/// how many, at least one, and `all` so many bits set.
 #[inline(always)]
-fn value(bits: u64, shift: u64) -> i16 {
-    let shift = shift as u32;
-    // v, and for a first bit of 0 less 2^size - 1.
-    let all = u64::MAX.wrapping_shr(shift);
-    let all_if_positive = ((bits as i64 >> 63) as u64).wrapping_shr(shift);
-    let value = bits.wrapping_shr(shift);
-    value.wrapping_add(all_if_positive).wrapping_sub(all) as i16
+fn value(bits: u64, shift: u32, all: u64) -> i16 {
+    // Less `all`, and that again for a first bit of 1.
+    let positive = (bits as i64 >> 63) as u64;
+    let value = bits.wrapping_shr(shift).wrapping_sub(all);
+    value.wrapping_add(all & positive) as i16
 }
 
 /// Decodes the AC coefficients of a block. One more than the last place that has one, 1 to 64;
@@ -147,13 +145,14 @@ fn coefficients(
         ($($fill:expr)?) => {
             entry = table.pair(b.next);
             $($fill;)?
-            let first = (k + (entry >> 48 & 127)) as usize & 511;
-            to[usize::from(places[first])] = (entry >> 32) as i16;
-            let last = b.next.wrapping_shl((entry >> 8) as u32);
-            k += entry >> 55;
-            b.next = b.next.wrapping_shl(entry as u32);
-            b.count = b.count.wrapping_sub(entry);
-            to[usize::from(places[(k - 1) as usize & 511])] = value(last, entry >> 16);
+            let first = (k + u64::from(entry.values >> 16 & 31)) as usize & 511;
+            to[usize::from(places[first])] = entry.values as i16;
+            let last = b.next.wrapping_shl(entry.step >> 8);
+            k += u64::from(entry.step >> 23);
+            b.next = b.next.wrapping_shl(entry.step);
+            b.count = b.count.wrapping_sub(u64::from(entry.step));
+            let last = value(last, entry.step >> 16, u64::from(entry.values >> 21));
+            to[usize::from(places[k as usize & 511])] = last;
         };
     }
     loop {
@@ -167,14 +166,14 @@ fn coefficients(
                 break;
             }
         }
-        let go = entry >> 55;
+        let go = u64::from(entry.step >> 23);
         let is_end = k == 64
             || (k > END && k < END + 64)
             || (go == END_ALONE && k > END_ALONE && k < END_ALONE + 64);
         if is_end {
             break;
         }
-        let back = b.back(entry, data);
+        let back = b.back(u64::from(entry.step), data);
         (b, k) = by_hand(back, data, table, k - go, places, Some(to));
         if k >= 64 {
             break;
@@ -251,9 +250,10 @@ fn by_hand(
     };
     let mut next = k + u64::from(run) + 1;
     if size > 0 {
-        let value = value(bits.next.wrapping_shl(length), u64::from(64 - size));
+        let all = (1 << size) - 1;
+        let value = value(bits.next.wrapping_shl(length), 64 - size, all);
         if let Some(to) = to {
-            to[usize::from(places[(next - 1) as usize & 511])] = value;
+            to[usize::from(places[next as usize & 511])] = value;
         }
     } else if run < 15 {
         next = k + END;

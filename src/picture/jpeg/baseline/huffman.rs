@@ -161,6 +161,9 @@ const SKIP_BITS: u32 = 11;
 /// Bits that one lookup may take: after two of them 12 of 56 are left, enough for the next index.
 const MOST_BITS: u32 = 22;
 
+/// Bits of a value that an entry has room for; of baseline they are at most 10 (T.81, F.1.2.2).
+const MOST_OF_VALUE: u32 = 11;
+
 /// How far an entry says to go: with the end of the block; that end alone; by hand.
 pub(super) const END: u64 = 128;
 pub(super) const END_ALONE: u64 = 256;
@@ -169,8 +172,8 @@ const BY_HAND: u64 = 400;
 /// The table of AC coefficients.
 #[derive(Debug, Clone)]
 pub(super) struct Ac {
-    /// See [`pair`].
-    pub(super) pairs: [u64; 1 << PAIR_BITS],
+    /// See [`Entry`].
+    pub(super) pairs: [Entry; 1 << PAIR_BITS],
     /// Bits that are taken; from bit 8 coefficients to go, with [`END`] for the end of the block;
     /// 255 = by hand.
     pub(super) lengths: [u16; 1 << SKIP_BITS],
@@ -184,7 +187,7 @@ pub(super) struct Ac {
 impl Default for Ac {
     fn default() -> Self {
         Self {
-            pairs: [0; 1 << PAIR_BITS],
+            pairs: [Entry::default(); 1 << PAIR_BITS],
             lengths: [0; 1 << SKIP_BITS],
             single: [0; 1 << PAIR_BITS],
             shorter: [0; 1 << SKIP_BITS],
@@ -198,19 +201,26 @@ impl Default for Ac {
 ///
 /// | bits | what |
 /// |---|---|
-/// | 0 to 7 | bits of the stream that are taken |
+/// | `step`, 0 to 7 | bits of the stream that are taken |
 /// | 8 to 15 | bits in front of the last value |
-/// | 16 to 21 | 64 less the bits of the last value |
-/// | 32 to 47 | the first value |
-/// | 48 to 54 | zeros in front of the first value |
-/// | 55 to 63 | places to go; the last value is just in front of the new place |
-fn pair(taken: u32, shift: u32, size: u32, first: (u32, i32), go: u64) -> u64 {
-    u64::from(taken)
-        | u64::from(shift) << 8
-        | u64::from((64 - size) & 63) << 16
-        | u64::from(first.1 as u16) << 32
-        | u64::from(first.0) << 48
-        | go << 55
+/// | 16 to 21 | 64 less the bits of the last value, 1 to 11 |
+/// | 23 to 31 | places to go; the last value is just in front of the new place |
+/// | `values`, 0 to 15 | the first value |
+/// | 16 to 20 | places to the one behind the first value |
+/// | 21 to 31 | what a last value that begins with 0 is less than its bits: those all set |
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Entry {
+    pub(super) step: u32,
+    pub(super) values: u32,
+}
+
+impl Entry {
+    fn new(taken: u32, shift: u32, size: u32, first: (u32, i32), go: u64) -> Self {
+        Self {
+            step: taken | shift << 8 | ((64 - size) & 63) << 16 | (go as u32) << 23,
+            values: u32::from(first.1 as u16) | (first.0 + 1) << 16 | ((1 << size) - 1) << 21,
+        }
+    }
 }
 
 impl Ac {
@@ -249,30 +259,30 @@ impl Ac {
         (entry & 255, entry >> 8 & 255, entry >> 16)
     }
 
-    fn pair_at(&self, bits: u32) -> u64 {
-        let by_hand = pair(0, 0, 1, (0, 0), BY_HAND);
+    fn pair_at(&self, bits: u32) -> Entry {
+        let by_hand = Entry::new(0, 0, 1, (0, 0), BY_HAND);
         let (length, size, run) = self.single(bits);
         if length == 0 || size == 0 && run > 0 {
             return by_hand;
         }
         if size == 0 {
-            return pair(length, 0, 1, (0, 0), END_ALONE);
+            return Entry::new(length, 0, 1, (0, 0), END_ALONE);
         }
         let taken = length + size;
-        if taken > MOST_BITS {
+        if taken > MOST_BITS || size > MOST_OF_VALUE {
             return by_hand;
         }
         // Adds the end of the block to an entry, if its code is among the bits too.
-        let with_end = |entry: u64, taken: u32| {
+        let with_end = |mut entry: Entry, taken: u32| {
             if taken < PAIR_BITS {
                 let (length, size, run) = self.single(bits << taken);
                 if length > 0 && (size, run) == (0, 0) && taken + length <= PAIR_BITS {
-                    return entry + u64::from(length) + (END << 55);
+                    entry.step += length + ((END as u32) << 23);
                 }
             }
             entry
         };
-        let one = pair(taken, length, size, (0, 0), u64::from(run) + 1);
+        let one = Entry::new(taken, length, size, (0, 0), u64::from(run) + 1);
         if taken >= PAIR_BITS {
             return one;
         }
@@ -281,7 +291,7 @@ impl Ac {
             return with_end(one, taken);
         }
         let all = taken + next + next_size;
-        if all > MOST_BITS {
+        if all > MOST_BITS || next_size > MOST_OF_VALUE {
             return one;
         }
         let value = (bits >> (PAIR_BITS - taken) & ((1 << size) - 1)) as i32;
@@ -291,7 +301,10 @@ impl Ac {
             value
         };
         let go = u64::from(run + next_run) + 2;
-        with_end(pair(all, taken + next, next_size, (run, value), go), all)
+        with_end(
+            Entry::new(all, taken + next, next_size, (run, value), go),
+            all,
+        )
     }
 
     /// Tables of 1 to 11 bits, each made of the shorter ones.
@@ -306,7 +319,7 @@ impl Ac {
     }
 
     #[inline(always)]
-    pub(super) fn pair(&self, bits: u64) -> u64 {
+    pub(super) fn pair(&self, bits: u64) -> Entry {
         self.pairs[(bits >> (64 - PAIR_BITS)) as usize]
     }
 
