@@ -121,6 +121,9 @@ impl<'a> Stream<'a> {
         let fill = rest.iter().take_while(|&&byte| byte == 0xFF).count();
         self.at += fill;
         match rest.get(fill) {
+            // With more than one 0xff libjpeg-turbo takes it for a marker at first, and mixes what
+            // it decodes by that with what it decodes then: no data for us.
+            Some(0) if fill > 1 => self.marker = Some(0),
             Some(0) => {
                 self.data[self.end] = 0xFF;
                 self.end += 1;
