@@ -37,6 +37,9 @@ pub(super) trait Kernels: Copy {
     /// The same to 4 x 4 samples.
     fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target);
 
+    /// The same to 2 x 2 samples.
+    fn transform2(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target);
+
     /// Twice as many samples across, blended. `near` and `far` begin with the sample on the left
     /// of the first; 2 x `count` samples are written to `to`, whose length is a multiple of 32
     /// that holds them, and some behind. Rows hold 32 more than are used.
@@ -91,6 +94,10 @@ impl Kernels for Plain {
 
     fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
         transform::pair::<4>(from, q, to, at, transform::to4);
+    }
+
+    fn transform2(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
+        transform::pair::<2>(from, q, to, at, transform::to2);
     }
 
     fn across(self, near: &[u8], count: usize, to: &mut [u8]) {

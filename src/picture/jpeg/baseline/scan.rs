@@ -67,7 +67,7 @@ impl Waiting {
         } else if plane.side == 4 {
             kernels.transform4(pair, q, planes, at);
         } else {
-            transform::pair::<2>(pair, q, planes, at, transform::to2);
+            kernels.transform2(pair, q, planes, at);
         }
         let used = match self.end {
             0..=1 => 16,

@@ -387,6 +387,9 @@ mod wide {
             Plain.transform4(&pair, &q, &mut a, at);
             wide.transform4(&pair, &q, &mut b, at);
             assert!(a == b, "4 x 4: {pair:?} {q:?}");
+            Plain.transform2(&pair, &q, &mut a, at);
+            wide.transform2(&pair, &q, &mut b, at);
+            assert!(a == b, "2 x 2: {pair:?} {q:?}");
         }
     }
 

@@ -4,11 +4,14 @@
 //! The only `unsafe` of this decoder: calls of functions for features that were found, here,
 //! and loads and stores of whole arrays, in `lanes`.
 //!
-//! - `lanes`: loads and stores; `transform`: inverse transforms; `filters`: upsampling and colour.
+//! - `lanes`: loads and stores; `words`: arithmetic of rows of words.
+//! - `transform`, `reduced`: inverse transforms; `filters`: upsampling and colour.
 
 mod filters;
 mod lanes;
+mod reduced;
 mod transform;
+mod words;
 
 use super::bits::{Bits, Data};
 use super::blocks::{self, Codes, Pair, Target};
@@ -117,7 +120,13 @@ impl Kernels for Avx2 {
     #[inline(always)]
     fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
         // SAFETY: `self` is made by `detect` alone, which found AVX2.
-        unsafe { transform::to4(from, q, to, at) }
+        unsafe { reduced::to4(from, q, to, at) }
+    }
+
+    #[inline(always)]
+    fn transform2(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { reduced::to2(from, q, to, at) }
     }
 
     #[inline(always)]

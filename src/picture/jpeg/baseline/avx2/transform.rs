@@ -1,4 +1,4 @@
-//! The inverse transforms of two blocks, one in each lane.
+//! The inverse transform of two blocks to 8 x 8 samples, one block in each lane.
 //!
 //! The arithmetic is that of `super::super::transform`, in the order of libjpeg-turbo's SIMD.
 
@@ -7,31 +7,7 @@ use std::arch::x86_64::*;
 use super::super::blocks::{Pair, Target};
 use super::super::frame::Quantization;
 use super::super::transform::{self, fix::*};
-use super::lanes::{load_twice, load_words};
-
-/// A factor for `pmaddwd`: `x` for the first of two words, `y` for the second.
-const fn factors(x: i32, y: i32) -> i32 {
-    (x as u16 as u32 | (y as u16 as u32) << 16) as i32
-}
-
-/// x * the even words + y * the odd ones.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn sum(words: __m256i, x: i32, y: i32) -> __m256i {
-    _mm256_madd_epi16(words, _mm256_set1_epi32(factors(x, y)))
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn add(a: __m256i, b: __m256i) -> __m256i {
-    _mm256_add_epi32(a, b)
-}
-
-#[target_feature(enable = "avx2")]
-#[inline]
-fn sub(a: __m256i, b: __m256i) -> __m256i {
-    _mm256_sub_epi32(a, b)
-}
+use super::words::{add, dequantized, is_absurd, sub, sum};
 
 /// Even and odd parts to eight values, rounded off by `BITS`; `even` has the half of that added.
 #[target_feature(enable = "avx2")]
@@ -224,30 +200,6 @@ fn put_8(rows: [__m128i; 4], to: &mut [u8], pitch: usize) {
     }
 }
 
-/// The rows of both blocks, dequantized.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn dequantized<const N: usize>(from: &Pair, q: &Quantization) -> [__m256i; N] {
-    let mut rows = [_mm256_setzero_si256(); N];
-    let (from, _) = from.0.as_chunks::<16>();
-    let (q, _) = q.as_chunks::<8>();
-    for ((row, from), q) in rows.iter_mut().zip(from).zip(q) {
-        *row = _mm256_mullo_epi16(load_words(from), load_twice(q));
-    }
-    rows
-}
-
-/// Whether a value of the first row is so large that a column of it alone would saturate,
-/// where libjpeg-turbo's shortcut for it wraps.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn is_absurd(row: __m256i) -> bool {
-    let high = _mm256_cmpgt_epi16(row, _mm256_set1_epi16(8191));
-    let low = _mm256_cmpgt_epi16(_mm256_set1_epi16(-8192), row);
-    let any = _mm256_or_si256(high, low);
-    _mm256_testz_si256(any, any) == 0
-}
-
 /// `transform::to8` of two blocks.
 #[target_feature(enable = "avx2")]
 pub(super) fn to8(from: &Pair, q: &Quantization, end: u64, to: &mut [u8], at: Target) {
@@ -326,106 +278,4 @@ fn of_four(r: [__m256i; 4]) -> [__m256i; 8] {
         _mm256_unpackhi_epi16(c1, c3),
     );
     pack(low, high)
-}
-
-/// `reduced4` of `transform` for half of the words of eight rows, rounded off by `BITS`.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn half_to_4<const BITS: i32>(
-    r0: __m256i,
-    r13: __m256i,
-    r57: __m256i,
-    r26: __m256i,
-) -> [__m256i; 4] {
-    let even = add(r0, _mm256_set1_epi32(1 << (BITS - 1)));
-    let t = sum(r26, F1_847, -F0_765);
-    let (t10, t12) = (add(even, t), sub(even, t));
-    let t0 = add(sum(r13, F1_061, -F2_172), sum(r57, F1_451, -F0_211));
-    let t2 = add(sum(r13, F2_562, F0_899), sum(r57, -F0_601, -F0_509));
-    [
-        _mm256_srai_epi32::<BITS>(add(t10, t2)),
-        _mm256_srai_epi32::<BITS>(add(t12, t0)),
-        _mm256_srai_epi32::<BITS>(sub(t12, t0)),
-        _mm256_srai_epi32::<BITS>(sub(t10, t2)),
-    ]
-}
-
-/// `transform::to4` of two blocks.
-#[target_feature(enable = "avx2")]
-pub(super) fn to4(from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
-    let zero = _mm256_setzero_si256();
-    let r = dequantized::<8>(from, q);
-    if is_absurd(r[0]) {
-        return transform::pair::<4>(from, q, to, at, transform::to4);
-    }
-    let low = half_to_4::<12>(
-        _mm256_srai_epi32::<2>(_mm256_unpacklo_epi16(zero, r[0])),
-        _mm256_unpacklo_epi16(r[1], r[3]),
-        _mm256_unpacklo_epi16(r[5], r[7]),
-        _mm256_unpacklo_epi16(r[2], r[6]),
-    );
-    let high = half_to_4::<12>(
-        _mm256_srai_epi32::<2>(_mm256_unpackhi_epi16(zero, r[0])),
-        _mm256_unpackhi_epi16(r[1], r[3]),
-        _mm256_unpackhi_epi16(r[5], r[7]),
-        _mm256_unpackhi_epi16(r[2], r[6]),
-    );
-    let p = [
-        _mm256_packs_epi32(low[0], high[0]),
-        _mm256_packs_epi32(low[1], high[1]),
-        _mm256_packs_epi32(low[2], high[2]),
-        _mm256_packs_epi32(low[3], high[3]),
-    ];
-    // To columns of four words: two columns to a register and lane.
-    let (a0, a1) = (
-        _mm256_unpacklo_epi16(p[0], p[1]),
-        _mm256_unpackhi_epi16(p[0], p[1]),
-    );
-    let (a2, a3) = (
-        _mm256_unpacklo_epi16(p[2], p[3]),
-        _mm256_unpackhi_epi16(p[2], p[3]),
-    );
-    let (c01, c23) = (_mm256_unpacklo_epi32(a0, a2), _mm256_unpackhi_epi32(a0, a2));
-    let (c45, c67) = (_mm256_unpacklo_epi32(a1, a3), _mm256_unpackhi_epi32(a1, a3));
-    let d = half_to_4::<19>(
-        _mm256_srai_epi32::<2>(_mm256_unpacklo_epi16(zero, c01)),
-        _mm256_unpackhi_epi16(c01, c23),
-        _mm256_unpackhi_epi16(c45, c67),
-        _mm256_unpacklo_epi16(c23, c67),
-    );
-    // Columns of four rows, to rows of four bytes.
-    let (x, y) = (
-        _mm256_packs_epi32(d[0], d[2]),
-        _mm256_packs_epi32(d[1], d[3]),
-    );
-    let (x, y) = (_mm256_unpacklo_epi16(x, y), _mm256_unpackhi_epi16(x, y));
-    let (x, y) = (_mm256_unpacklo_epi32(x, y), _mm256_unpackhi_epi32(x, y));
-    let samples = _mm256_add_epi8(_mm256_packs_epi16(x, y), _mm256_set1_epi8(-128));
-    put_4(_mm256_castsi256_si128(samples), to, at.first, at.pitch);
-    if let Some(second) = at.second {
-        put_4(_mm256_extracti128_si256::<1>(samples), to, second, at.pitch);
-    }
-}
-
-/// Writes four rows of four samples.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn put_4(samples: __m128i, to: &mut [u8], start: usize, pitch: usize) {
-    let Some(to) = to
-        .get_mut(start..)
-        .and_then(|to| to.get_mut(..3 * pitch + 4))
-    else {
-        return;
-    };
-    let rows = [
-        _mm_extract_epi32::<0>(samples),
-        _mm_extract_epi32::<1>(samples),
-        _mm_extract_epi32::<2>(samples),
-        _mm_extract_epi32::<3>(samples),
-    ];
-    for (line, row) in to.chunks_mut(pitch).zip(rows) {
-        if let Some(line) = line.first_chunk_mut::<4>() {
-            *line = row.to_le_bytes();
-        }
-    }
 }
