@@ -75,30 +75,32 @@ pub(super) fn across(near: &[u8], count: usize, to: &mut [u8]) {
     }
 }
 
+/// 3/4 and 1/4 of 16 samples of two rows, times 4.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn sums(near: &[u8], far: &[u8], at: usize) -> Option<__m256i> {
+    Some(_mm256_add_epi16(triple(words(near, at)?), words(far, at)?))
+}
+
 /// `filters::both`.
 #[target_feature(enable = "avx2")]
 pub(super) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
     let mut at = 0;
+    let mut left = sums(near, far, 0);
     while at < count {
         let to = to.get_mut(2 * at..).unwrap_or_default();
-        let near_words = (words(near, at), words(near, at + 1), words(near, at + 2));
-        let far_words = (words(far, at), words(far, at + 1), words(far, at + 2));
-        match (near_words, far_words, to.first_chunk_mut::<32>()) {
-            ((Some(a), Some(b), Some(c)), (Some(x), Some(y), Some(z)), Some(to)) => {
-                let sums = [
-                    _mm256_add_epi16(triple(a), x),
-                    _mm256_add_epi16(triple(b), y),
-                    _mm256_add_epi16(triple(c), z),
-                ];
-                blend::<4>(sums, [8, 7], to);
-            }
-            _ => {
-                let (near, far) = (near.get(at..), far.get(at..));
-                let (near, far) = (near.unwrap_or_default(), far.unwrap_or_default());
-                plain::both(near, far, count - at, to);
-                return;
-            }
-        }
+        // Those behind are the left ones of the next step.
+        let next = sums(near, far, at + 16);
+        let (Some(own), Some(behind), Some(to)) = (left, next, to.first_chunk_mut::<32>()) else {
+            let (near, far) = (near.get(at..), far.get(at..));
+            let (near, far) = (near.unwrap_or_default(), far.unwrap_or_default());
+            return plain::both(near, far, count - at, to);
+        };
+        let between = _mm256_permute2x128_si256::<0x21>(own, behind);
+        let middle = _mm256_alignr_epi8::<2>(between, own);
+        let right = _mm256_alignr_epi8::<4>(between, own);
+        blend::<4>([own, middle, right], [8, 7], to);
+        left = next;
         at += 16;
     }
 }
