@@ -69,12 +69,12 @@ impl Waiting {
         } else {
             kernels.transform2(pair, q, planes, at);
         }
-        let used = match self.end {
-            0..=1 => 16,
-            2..=10 => 64,
-            _ => 128,
-        };
-        pair.0[..used].fill(0);
+        // By lengths that the compiler knows.
+        match self.end {
+            0..=1 => pair.0[..16].fill(0),
+            2..=10 => pair.0[..64].fill(0),
+            _ => pair.0[..128].fill(0),
+        }
         (self.count, self.end) = (0, 0);
     }
 }
