@@ -137,6 +137,8 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/view_stage.rs",
     "src/device/cuda/standin_tests.rs",
     "src/device/without_cuda.rs",
+    "src/picture/jpeg/baseline/avx2/lanes.rs",
+    "src/picture/jpeg/baseline/avx2/mod.rs",
     "src/picture/jpeg/decoder.rs",
     "src/picture/jpeg/encoder.rs",
     "src/store/content.rs",

@@ -1,5 +1,6 @@
-//! libjpeg-turbo behind one safe type: a region of a JPEG, at one of four
-//! scales, as RGB.
+//! A region of a JPEG, at one of four scales, as RGB: by `baseline` what that
+//! takes, and all else by libjpeg-turbo, which is behind one safe type here.
+//! Both give the same bytes, and libjpeg-turbo alone refuses files.
 //!
 //! Runs in workers, and in the consumer when there are none; one decoder each,
 //! never shared. Never opens files,
@@ -9,7 +10,7 @@
 //! lacks its own by them. A new one takes less than a microsecond.
 //!
 //! No Rust heap allocation once [`Scratch`] has grown to what the data need;
-//! libjpeg-turbo allocates and frees its working memory in each decode.
+//! libjpeg-turbo, where it decodes, allocates and frees its working memory in each decode.
 //!
 //! **Warnings.** libjpeg-turbo goes on after these (jerror.h, `JWRN_*`), and so
 //! does Pillow, without a word:
@@ -39,6 +40,7 @@ use crate::error::{self, FaultKind, SampleFault};
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
+use super::baseline::{self, Refusal, Window};
 use super::header::{JpegHeader, has_end, has_more_scans, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
@@ -52,12 +54,25 @@ pub(crate) struct Scratch {
     pub(crate) rgb: Vec<u8>,
     /// Only grows when there are CMYK files.
     pub(crate) cmyk: Vec<u8>,
+    /// Small, and the same for all pictures but for two rows of MCUs.
+    pub(super) baseline: baseline::Decoder,
 }
 
 impl Scratch {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
-        self.rgb.capacity() + self.cmyk.capacity()
+        self.rgb.capacity() + self.cmyk.capacity() + self.baseline.bytes()
+    }
+}
+
+#[cfg(test)]
+impl Scratch {
+    /// Of a processor for which libjpeg-turbo is the faster one.
+    pub(crate) fn without_baseline() -> Self {
+        Self {
+            baseline: baseline::Decoder::new(baseline::Form::Plain),
+            ..Self::default()
+        }
     }
 }
 
@@ -129,6 +144,9 @@ impl JpegDecoder {
             size,
             truncated: self.truncated,
         };
+        if let Some(decoded) = decode_baseline(&job, want, out)? {
+            return Ok(decoded);
+        }
         match self.decode_once(&job, region, out) {
             // A file with one scan is read to its end only by a region that
             // touches the bottom, and can fail only before the first row or
@@ -265,6 +283,63 @@ struct Job<'a> {
     /// Of the picture at that scale.
     size: (u32, u32),
     truncated: Truncated,
+}
+
+/// Decodes in Rust what can be decoded so; none for libjpeg-turbo. That judges all that looks
+/// damaged, too.
+fn decode_baseline(
+    job: &Job<'_>,
+    want: Region,
+    out: &mut Scratch,
+) -> Result<Option<Decoded>, SampleFault> {
+    let header = job.header;
+    let is_taken = out.baseline.is_fast()
+        && !header.multi_scan
+        && !header.arithmetic
+        && header.has_named_sampling()
+        // What stands behind the only row decides of such a picture.
+        && job.size.1 > 1;
+    if !is_taken {
+        return Ok(None);
+    }
+    let (w, h) = (want.w as usize, want.h as usize);
+    let has_inks = header.components == 4;
+    grow(&mut out.rgb, w * h * 3)?;
+    if has_inks {
+        grow(&mut out.cmyk, w * h * 4)?;
+    }
+    let part = baseline::Job {
+        bytes: job.bytes,
+        size: (header.width as usize, header.height as usize),
+        components: usize::from(header.components),
+        block: 8 / job.scale.denominator() as usize,
+        window: Window {
+            x: want.x as usize,
+            y: want.y as usize,
+            w,
+            h,
+        },
+    };
+    let pixels = if has_inks {
+        &mut out.cmyk
+    } else {
+        &mut out.rgb
+    };
+    match out.baseline.decode(&part, pixels) {
+        Ok(()) => {}
+        Err(Refusal::Unsupported | Refusal::Damaged) => return Ok(None),
+        Err(Refusal::NoMemory) => return Err(no_memory("no memory for a JPEG decoder")),
+    }
+    if has_inks {
+        cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
+    }
+    Ok(Some(Decoded {
+        x: want.x,
+        y: want.y,
+        w: want.w,
+        h: want.h,
+        stride: w * 3,
+    }))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,12 @@
 //! - `bytes`: what it scans, in memory or in a file.
 //! - `plain`: the form of a file that a device's engines take; pure.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
-//! - `decoder`, `encoder`: libjpeg-turbo; the only `unsafe` of this folder.
+//! - `decoder`: what is decoded by what, and libjpeg-turbo; `encoder`: libjpeg-turbo. Their calls
+//!   are `unsafe`.
+//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo.
 
+#[cfg(feature = "codecs")]
+mod baseline;
 mod bytes;
 #[cfg(feature = "codecs")]
 mod decoder;

@@ -334,6 +334,7 @@ fn damage_behind_the_pixels_does_not_matter() {
                 let mut scratch = Scratch {
                     rgb: vec![0xA5; 1 << 20],
                     cmyk: vec![0x5A; 1 << 20],
+                    ..Scratch::default()
                 };
                 let mut decoder = decoder();
                 check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
@@ -528,6 +529,7 @@ fn damaged_files_do_no_harm() {
     let mut scratch = Scratch {
         rgb: vec![GUARD; 4 << 20],
         cmyk: vec![GUARD; 5 << 20],
+        ..Scratch::default()
     };
     let mut random = Random::new(11);
     let (mut decoded, mut refused) = (0, 0);
@@ -599,6 +601,88 @@ fn damaged_files_do_no_harm() {
         decoded > 1000 && refused > 300,
         "{decoded} decoded, {refused} refused"
     );
+}
+
+/// Whether pictures are decoded in Rust or by libjpeg-turbo: the same files are refused, with the
+/// same words, and the others have the same pixels.
+#[test]
+fn both_decoders_have_one_verdict() {
+    let files: Vec<Vec<u8>> = [0, 1, 5]
+        .into_iter()
+        .flat_map(|restarts| {
+            let file = move |(i, sampling)| {
+                let (w, h) = [(97, 61), (40, 1), (1, 33), (64, 80)][(i + restarts) % 4];
+                encode(w, h, sampling, 80, false, restarts as i32)
+            };
+            Sampling::ALL.into_iter().enumerate().map(file)
+        })
+        .collect();
+    let mut random = Random::new(17);
+    let mut by = [Scratch::default(), Scratch::without_baseline()];
+    let (mut equal, mut refused) = (0, 0);
+    for round in 0..6000 {
+        let mut bytes = files[round % files.len()].clone();
+        let end = match random.below(3) {
+            0 => bytes.len().min(700),
+            _ => bytes.len(),
+        };
+        for _ in 0..random.below(4) {
+            let at = random.below(end as u64) as usize;
+            bytes[at] ^= 1 << random.below(8);
+        }
+        match random.below(12) {
+            0 => bytes.truncate(random.below(bytes.len() as u64) as usize),
+            // Damage behind the coded data.
+            1 => drop(bytes.splice(bytes.len() - 2.., *b"\xff\xc0\xff\xd9")),
+            2 => drop(bytes.splice(bytes.len() - 2.., *b"\0\0junk\xff\xd9")),
+            _ => {}
+        }
+        let Ok(header) = read_header(&bytes) else {
+            continue;
+        };
+        let scale = Scale::ALL[random.below(4) as usize];
+        let size = scaled_size(&header, scale);
+        if u64::from(size.0) * u64::from(size.1) > 1 << 20 {
+            continue;
+        }
+        let truncated = [Truncated::Refuse, Truncated::Keep][random.below(2) as usize];
+        let decoder = JpegDecoder::that_may_keep(&Limits::default(), truncated);
+        for want in some_regions(size) {
+            let [mine, theirs] = by.each_mut().map(|scratch| {
+                let decoded = decoder.decode_region(&bytes, &header, scale, want, scratch);
+                decoded.map(|decoded| pixels_of(&decoded, want, &scratch.rgb))
+            });
+            match (mine, theirs) {
+                (Ok(mine), Ok(theirs)) => {
+                    assert!(mine == theirs, "round {round}: {scale:?} {want:?}");
+                    equal += 1;
+                }
+                (Err(mine), Err(theirs)) => {
+                    assert_eq!((mine.kind, mine.reason), (theirs.kind, theirs.reason));
+                    refused += 1;
+                }
+                (mine, theirs) => panic!(
+                    "round {round}: {scale:?} {want:?}: {:?} {:?}",
+                    mine.err(),
+                    theirs.err()
+                ),
+            }
+        }
+    }
+    assert!(equal > 5000 && refused > 1000, "{equal} {refused}");
+}
+
+/// Those inside `want`.
+fn pixels_of(decoded: &region::Decoded, want: Region, rgb: &[u8]) -> Vec<u8> {
+    let lines = rgb
+        .chunks(decoded.stride)
+        .skip((want.y - decoded.y) as usize);
+    let start = 3 * (want.x - decoded.x) as usize;
+    lines
+        .take(want.h as usize)
+        .flat_map(|line| &line[start..start + 3 * want.w as usize])
+        .copied()
+        .collect()
 }
 
 /// A progressive file whose last scans are missing is smoothed by the library;

@@ -1,0 +1,79 @@
+//! Enlarging rows of samples (jdsample.c) and turning them into RGB (jdcolor.c), one sample at
+//! a time.
+
+/// Each sample so many times.
+pub(super) fn repeat(from: &[u8], times: usize, to: &mut [u8]) {
+    for (to, &sample) in to.chunks_mut(times).zip(from) {
+        to.fill(sample);
+    }
+}
+
+/// Twice as many samples across: 3/4 of the nearer one and 1/4 of the next
+/// (`h2v1_fancy_upsample`). `from` begins with the sample on the left of the first.
+pub(super) fn across(from: &[u8], count: usize, to: &mut [u8]) {
+    for (to, from) in to.chunks_exact_mut(2).zip(from.windows(3)).take(count) {
+        let [left, middle, right] = [from[0], from[1], from[2]].map(u16::from);
+        to[0] = ((3 * middle + left + 1) >> 2) as u8;
+        to[1] = ((3 * middle + right + 2) >> 2) as u8;
+    }
+}
+
+/// As many samples across: 3/4 of the nearer row and 1/4 of the next (`h1v2_fancy_upsample`).
+/// `far` lies above the near one or below.
+pub(super) fn down(near: &[u8], far: &[u8], is_below: bool, to: &mut [u8]) {
+    let bias = if is_below { 2 } else { 1 };
+    for ((to, &near), &far) in to.iter_mut().zip(near).zip(far) {
+        *to = ((3 * u16::from(near) + u16::from(far) + bias) >> 2) as u8;
+    }
+}
+
+/// Twice as many samples across, of two rows: 9/16, 3/16, 3/16 and 1/16 (`h2v2_fancy_upsample`).
+/// Rows begin with the sample on the left of the first.
+pub(super) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
+    let windows = near.windows(3).zip(far.windows(3));
+    for (to, (near, far)) in to.chunks_exact_mut(2).zip(windows).take(count) {
+        let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);
+        to[0] = ((3 * sum(1) + sum(0) + 8) >> 4) as u8;
+        to[1] = ((3 * sum(1) + sum(2) + 7) >> 4) as u8;
+    }
+}
+
+/// RGB of a pixel (`ycc_rgb_convert`): factors of ITU-T T.871 with 16 bits of fraction.
+pub(super) fn rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+    const HALF: i32 = 1 << 15;
+    let (y, cb, cr) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);
+    [
+        y + ((91881 * cr + HALF) >> 16),
+        y + ((-22554 * cb - 46802 * cr + HALF) >> 16),
+        y + ((116_130 * cb + HALF) >> 16),
+    ]
+    .map(|value| value.clamp(0, 255) as u8)
+}
+
+pub(super) fn ycc_to_rgb([y, cb, cr]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+    let samples = y.iter().zip(cb).zip(cr).take(pixels);
+    for (to, ((&y, &cb), &cr)) in to.chunks_exact_mut(3).zip(samples) {
+        to.copy_from_slice(&rgb(y, cb, cr));
+    }
+}
+
+pub(super) fn interleave([a, b, c]: [&[u8]; 3], pixels: usize, to: &mut [u8]) {
+    let samples = a.iter().zip(b).zip(c).take(pixels);
+    for (to, ((&a, &b), &c)) in to.chunks_exact_mut(3).zip(samples) {
+        to.copy_from_slice(&[a, b, c]);
+    }
+}
+
+/// Four planes next to each other. With `ycc` the first three are inverted YCbCr
+/// (`ycck_cmyk_convert`).
+pub(super) fn inks(rows: [&[u8]; 4], ycc: bool, to: &mut [u8]) {
+    let [a, b, c, k] = rows;
+    let samples = a.iter().zip(b).zip(c).zip(k);
+    for (to, (((&a, &b), &c), &k)) in to.chunks_exact_mut(4).zip(samples) {
+        let [a, b, c] = match ycc {
+            true => rgb(a, b, c).map(|value| 255 - value),
+            false => [a, b, c],
+        };
+        to.copy_from_slice(&[a, b, c, k]);
+    }
+}

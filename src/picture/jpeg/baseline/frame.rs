@@ -1,0 +1,293 @@
+//! The header of a baseline JPEG: the markers in front of its only scan (ITU-T T.81, B.2).
+//!
+//! Strict on purpose: whatever a usual writer does not write is `Unsupported`, and another
+//! decoder judges the file.
+
+use super::huffman::Spec;
+use super::job::Refusal;
+
+/// How the components become RGB (`default_decompress_parms` of libjpeg).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Colour {
+    Grey,
+    YCbCr,
+    Rgb,
+    Cmyk,
+    Ycck,
+}
+
+impl Colour {
+    /// Bytes of a decoded pixel.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Grey | Self::YCbCr | Self::Rgb => 3,
+            Self::Cmyk | Self::Ycck => 4,
+        }
+    }
+}
+
+/// A component as frame and scan header state it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Component {
+    id: u8,
+    /// Sampling factors, 1 to 4.
+    pub(super) h: usize,
+    pub(super) v: usize,
+    /// Numbers of its tables: quantization 0 to 3, Huffman 0 or 1.
+    pub(super) quantization: usize,
+    pub(super) dc: usize,
+    pub(super) ac: usize,
+}
+
+/// Factors in natural order, as 16 bits that wrap (`ISLOW_MULT_TYPE`).
+pub(super) type Quantization = [i16; 64];
+
+/// All that the header states.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    components: [Component; 4],
+    count: usize,
+    pub(super) colour: Colour,
+    /// MCUs between two restart markers; 0 = there are none.
+    pub(super) restart_interval: u32,
+    /// Offset of the first byte of coded data.
+    pub(super) scan: usize,
+    pub(super) quantization: [Quantization; 4],
+    pub(super) dc: [Spec; 2],
+    pub(super) ac: [Spec; 2],
+}
+
+/// Position in a block of each coefficient of the zigzag order (T.81, Figure A.6).
+pub(super) const ZIGZAG: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
+    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// Blocks of an MCU of several components (T.81, B.2.3).
+pub(super) const MAX_BLOCKS: usize = 10;
+
+/// Pixels along a side that libjpeg takes (`JPEG_MAX_DIMENSION`).
+const MAX_SIDE: usize = 65500;
+
+/// Bytes of the segments of JFIF and Adobe that libjpeg needs to believe them.
+const JFIF_BYTES: usize = 14;
+const ADOBE_BYTES: usize = 12;
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self {
+            width: 0,
+            height: 0,
+            components: [Component::default(); 4],
+            count: 0,
+            colour: Colour::Grey,
+            restart_interval: 0,
+            scan: 0,
+            quantization: [[0; 64]; 4],
+            dc: [Spec::default(), Spec::default()],
+            ac: [Spec::default(), Spec::default()],
+        }
+    }
+}
+
+/// What the parser has met so far.
+#[derive(Default)]
+struct Met {
+    jfif: bool,
+    /// The transform that Adobe's marker states.
+    adobe: Option<u8>,
+    frame: bool,
+    quantization: [bool; 4],
+    dc: [bool; 2],
+    ac: [bool; 2],
+}
+
+impl Frame {
+    pub(super) fn components(&self) -> &[Component] {
+        &self.components[..self.count.min(4)]
+    }
+
+    /// Reads the markers up to the first scan. What an earlier picture left is overwritten,
+    /// and none of it is used.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        if !bytes.starts_with(&[0xFF, 0xD8]) {
+            return Err(Refusal::Unsupported);
+        }
+        let mut met = Met::default();
+        self.restart_interval = 0;
+        self.count = 0;
+        let mut at = 2;
+        loop {
+            let (marker, content, next) = segment(bytes, at).ok_or(Refusal::Unsupported)?;
+            at = next;
+            match marker {
+                0xE0 => met.jfif |= content.len() >= JFIF_BYTES && content.starts_with(b"JFIF\0"),
+                0xEE if content.len() >= ADOBE_BYTES && content.starts_with(b"Adobe") => {
+                    met.adobe = content.get(ADOBE_BYTES - 1).copied();
+                }
+                0xE1..=0xEF | 0xFE => {}
+                0xDB => self.quantize(content, &mut met)?,
+                0xC4 => self.huffman(content, &mut met)?,
+                0xC0 | 0xC1 if !met.frame => {
+                    met.frame = true;
+                    self.frame(content)?;
+                }
+                0xDD => match *content {
+                    [high, low] => {
+                        self.restart_interval = u32::from(u16::from_be_bytes([high, low]));
+                    }
+                    _ => return Err(Refusal::Unsupported),
+                },
+                0xDA if met.frame => {
+                    self.scan(content, &met)?;
+                    self.scan = at;
+                    return Ok(());
+                }
+                _ => return Err(Refusal::Unsupported),
+            }
+        }
+    }
+
+    /// DQT (T.81, B.2.4.1).
+    fn quantize(&mut self, mut content: &[u8], met: &mut Met) -> Result<(), Refusal> {
+        while let Some((&head, rest)) = content.split_first() {
+            let (wide, number) = (head >> 4, usize::from(head & 15));
+            let bytes = if wide == 0 { 64 } else { 128 };
+            let table = self.quantization.get_mut(number);
+            let (Some(table), 0 | 1, Some((factors, behind))) =
+                (table, wide, rest.split_at_checked(bytes))
+            else {
+                return Err(Refusal::Unsupported);
+            };
+            for (i, &place) in ZIGZAG.iter().enumerate() {
+                let factor = match wide {
+                    0 => u16::from(factors[i]),
+                    _ => u16::from_be_bytes([factors[2 * i], factors[2 * i + 1]]),
+                };
+                table[usize::from(place)] = factor as i16;
+            }
+            met.quantization[number] = true;
+            content = behind;
+        }
+        Ok(())
+    }
+
+    /// DHT (T.81, B.2.4.2).
+    fn huffman(&mut self, mut content: &[u8], met: &mut Met) -> Result<(), Refusal> {
+        while !content.is_empty() {
+            let (head, rest) = content.split_at_checked(17).ok_or(Refusal::Unsupported)?;
+            let number = usize::from(head[0] & 15);
+            let (specs, met) = match head[0] >> 4 {
+                0 => (&mut self.dc, &mut met.dc),
+                1 => (&mut self.ac, &mut met.ac),
+                _ => return Err(Refusal::Unsupported),
+            };
+            let spec = specs.get_mut(number).ok_or(Refusal::Unsupported)?;
+            content = spec.read(&head[1..], rest).ok_or(Refusal::Unsupported)?;
+            met[number] = true;
+        }
+        Ok(())
+    }
+
+    /// SOF0 and SOF1 (T.81, B.2.2).
+    fn frame(&mut self, content: &[u8]) -> Result<(), Refusal> {
+        let &[8, h1, h0, w1, w0, count @ (1 | 3 | 4), ref specs @ ..] = content else {
+            return Err(Refusal::Unsupported);
+        };
+        self.width = usize::from(u16::from_be_bytes([w1, w0]));
+        self.height = usize::from(u16::from_be_bytes([h1, h0]));
+        self.count = usize::from(count);
+        let sides = 1..=MAX_SIDE;
+        if !sides.contains(&self.width)
+            || !sides.contains(&self.height)
+            || specs.len() != 3 * self.count
+        {
+            return Err(Refusal::Unsupported);
+        }
+        for (component, spec) in self.components.iter_mut().zip(specs.chunks_exact(3)) {
+            *component = Component {
+                id: spec[0],
+                h: usize::from(spec[1] >> 4),
+                v: usize::from(spec[1] & 15),
+                quantization: usize::from(spec[2]),
+                dc: 0,
+                ac: 0,
+            };
+            let factors = 1..=4;
+            if !factors.contains(&component.h) || !factors.contains(&component.v) {
+                return Err(Refusal::Unsupported);
+            }
+        }
+        Ok(())
+    }
+
+    /// SOS (T.81, B.2.3): one scan of all components, in the order of the frame.
+    fn scan(&mut self, content: &[u8], met: &Met) -> Result<(), Refusal> {
+        let count = self.count;
+        if content.len() != 4 + 2 * count || usize::from(content[0]) != count {
+            return Err(Refusal::Unsupported);
+        }
+        let (specs, rest) = content[1..].split_at(2 * count);
+        if *rest != [0, 63, 0] {
+            return Err(Refusal::Unsupported);
+        }
+        let components = &mut self.components[..count];
+        for (component, spec) in components.iter_mut().zip(specs.chunks_exact(2)) {
+            component.dc = usize::from(spec[1] >> 4);
+            component.ac = usize::from(spec[1] & 15);
+            let is_there = |met: &[bool], number: usize| met.get(number) == Some(&true);
+            if spec[0] != component.id
+                || !is_there(&met.dc, component.dc)
+                || !is_there(&met.ac, component.ac)
+                || !is_there(&met.quantization, component.quantization)
+            {
+                return Err(Refusal::Unsupported);
+            }
+        }
+        let ids = [0, 1, 2, 3].map(|i| self.components[i].id);
+        let ids = &ids[..count];
+        if (1..count).any(|i| ids[..i].contains(&ids[i])) {
+            return Err(Refusal::Unsupported);
+        }
+        if let [only] = &mut self.components[..count] {
+            // A scan of one component has a block to the MCU, whatever its factors (T.81, A.2.2).
+            (only.h, only.v) = (1, 1);
+        }
+        let blocks: usize = self.components().iter().map(|c| c.h * c.v).sum();
+        if blocks > MAX_BLOCKS {
+            return Err(Refusal::Unsupported);
+        }
+        self.colour = match (count, met.adobe) {
+            (1, _) => Colour::Grey,
+            (3, _) if met.jfif => Colour::YCbCr,
+            (3, Some(0)) => Colour::Rgb,
+            (3, None) if *ids == *b"RGB" => Colour::Rgb,
+            (3, _) => Colour::YCbCr,
+            (_, Some(0) | None) => Colour::Cmyk,
+            _ => Colour::Ycck,
+        };
+        Ok(())
+    }
+}
+
+/// The segment at `at`: its marker, its content, and where the next one begins.
+fn segment(bytes: &[u8], mut at: usize) -> Option<(u8, &[u8], usize)> {
+    if *bytes.get(at)? != 0xFF {
+        return None;
+    }
+    while *bytes.get(at)? == 0xFF {
+        at += 1;
+    }
+    let &[marker, high, low] = bytes.get(at..at + 3)? else {
+        return None;
+    };
+    // Markers without a length, and what is no segment of a header.
+    if marker < 0xC0 || matches!(marker, 0xD0..=0xD9) {
+        return None;
+    }
+    let end = at + 1 + usize::from(u16::from_be_bytes([high, low]));
+    Some((marker, bytes.get(at + 3..end)?, end))
+}
