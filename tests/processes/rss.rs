@@ -509,7 +509,7 @@ fn what_cannot_be_measured_is_refused_at_once() {
     // The measured consumer's own refusals come through with their exit code.
     let out = run(dir.path(), &["--depth", "0"]);
     assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
-    assert!(stderr(&out).contains("depth is 0"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("`--depth` is 0"), "{}", stderr(&out));
     fs::write(dir.path().join("class0/bad.jpg"), b"no picture").unwrap();
     let out = run(dir.path(), &["--workers", "1"]);
     assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));

@@ -364,7 +364,7 @@ fn a_coordinator_that_stands_still_is_killed_and_named() {
     let (status, _, said) = run.end_within(HANG * 4);
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains("has stood still for 7 s"), "{said}");
-    assert!(said.contains("the last state"), "{said}");
+    assert!(said.contains("its last state"), "{said}");
     assert!(matches!(
         holder.join().unwrap(),
         WaitStatus::Signaled(_, Signal::SIGKILL, _)
