@@ -70,7 +70,7 @@ fn a_small_stack_is_refused_with_its_limit() {
 #[test]
 fn threads_without_memory_do_not_blame_the_limit_of_processes() {
     let dir = data(1, 8);
-    let outs = [4_000, 5_000, 6_000, 8_000].map(|kib| {
+    let outs = [2_000, 2_500, 3_000, 4_000].map(|kib| {
         let out = limited(&format!("-d {kib}"), dir.path(), "auto");
         let said = stderr(&out);
         assert!(!said.contains("pids.max"), "{kib}: {said}");
