@@ -73,7 +73,7 @@ struct Noted<'a, T> {
 
 pub fn run(args: PlanArgs) -> Result<Outcome> {
     if let Some(file) = &args.svg {
-        output::check_writable("--svg", file)?;
+        output::check_text_writable("--svg", file)?;
     }
     let setup = Setup::new(&args.loader, &args.source)?;
     let workers = setup.worker_count(args.workers);

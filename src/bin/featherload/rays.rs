@@ -302,7 +302,7 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
 
 fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     if let Some(file) = &args.svg {
-        output::check_writable("--svg", file)?;
+        output::check_text_writable("--svg", file)?;
     }
     let mut rays = args.builder().build()?;
     interrupt::end_the_run()?;

@@ -171,7 +171,7 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
         ("--svg", &args.svg),
     ] {
         if let Some(file) = file {
-            output::check_writable(option, file)?;
+            output::check_text_writable(option, file)?;
         }
     }
     if args.limit == Some(0) {

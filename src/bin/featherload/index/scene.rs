@@ -56,7 +56,7 @@ impl SceneArgs {
 
 pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) -> Result<Outcome> {
     if let Some(file) = &args.svg {
-        output::check_writable("--svg", file)?;
+        output::check_text_writable("--svg", file)?;
     }
     let mut options = SceneOptions::default();
     options.format = args.reading.format;

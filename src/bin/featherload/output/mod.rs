@@ -189,6 +189,18 @@ fn folder_of(file: &Path) -> &Path {
     }
 }
 
+/// As [`check_writable`], for a file of text: one that holds something else stays.
+pub fn check_text_writable(option: &str, file: &Path) -> Result<()> {
+    if fs::metadata(file).is_ok_and(|there| there.is_file()) && !is_text(file)? {
+        return Err(Error::config(format!(
+            "{option} cannot write {}: it is there and holds no text, so this command did not \
+             write it: name another file",
+            file.display()
+        )));
+    }
+    check_writable(option, file)
+}
+
 /// Asked before the run, for the file that `option` names: after hours of it
 /// would be too late.
 pub fn check_writable(option: &str, file: &Path) -> Result<()> {
@@ -197,15 +209,9 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     if file.is_dir() {
         return Err(refused("it is a folder: name a file".into()));
     }
-    match fs::metadata(file) {
-        // What it takes is known when it is written.
-        Ok(there) if !there.is_file() => return Ok(()),
-        Ok(_) if !is_text(file)? => {
-            let why = "it is there and holds no text, so this command did not write it: name \
-                       another file";
-            return Err(refused(why.into()));
-        }
-        _ => {}
+    // What a device takes is known when it is written.
+    if fs::metadata(file).is_ok_and(|there| !there.is_file()) {
+        return Ok(());
     }
     let folder = folder_of(file);
     // Has no name, so nothing is left of it however this process ends.
@@ -218,7 +224,7 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file may be one that was written here: all of them are text.
+/// Whether the beginning of a file is text.
 fn is_text(file: &Path) -> Result<bool> {
     let mut beginning = Vec::new();
     let read = File::open(file).and_then(|file| file.take(512).read_to_end(&mut beginning));

@@ -89,7 +89,7 @@ fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
         ));
     }
     if let Some(file) = &args.svg {
-        output::check_writable("--svg", file)?;
+        output::check_text_writable("--svg", file)?;
     }
     setup.builder(source)?.memory_with_workers(&args.workers.0)
 }

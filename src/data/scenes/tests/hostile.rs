@@ -63,7 +63,10 @@ fn errors_name_file_and_key() {
             "transform_matrix: the last row is",
         ),
         (
-            &|t| t["frames"][1]["transform_matrix"][2] = json!([0, 1, 0, 5]),
+            &|t| {
+                t["frames"][1]["transform_matrix"] =
+                    json!([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 2, 5]])
+            },
             "frames[1].transform_matrix: the rotation is singular",
         ),
         (
