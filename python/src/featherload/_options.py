@@ -35,16 +35,18 @@ _FLOAT_PRESETS = ("train224", "eval224")
 
 def dtype_name(dtype: Any) -> str:
     """``"float32"``, ``torch.float32``, ``numpy.float32``, ``"f32"`` as the library has it."""
-    name = getattr(dtype, "__name__", None) or str(dtype)
-    name = name.rsplit(".", 1)[-1]
-    if name in _DTYPES.values():
-        return name
-    if name not in _DTYPES:
-        raise ConfigError(
-            f"dtype {shown(name)} is unknown: use uint8, float16, bfloat16 or float32",
-            option="dtype",
-        )
-    return _DTYPES[name]
+    # Python refuses to write very long numbers.
+    name = dtype if isinstance(dtype, (int, float)) else getattr(dtype, "__name__", str(dtype))
+    if isinstance(name, str):
+        name = name.rsplit(".", 1)[-1]
+        if name in _DTYPES.values():
+            return name
+        if name in _DTYPES:
+            return _DTYPES[name]
+    raise ConfigError(
+        f"dtype {shown(name)} is unknown: use uint8, float16, bfloat16 or float32",
+        option="dtype",
+    )
 
 
 def device_name(device: Any) -> str:
