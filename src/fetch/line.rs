@@ -124,7 +124,7 @@ impl Line {
         let mut work = pin!(work);
         reports.begin();
         loop {
-            let tick = tokio::time::timeout(reports.pause(), &mut work);
+            let tick = tokio::time::timeout(reports.next_look(), &mut work);
             if let Ok(done) = tick.await {
                 return Ok(done);
             }

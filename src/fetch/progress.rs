@@ -124,7 +124,7 @@ impl Reports {
     }
 
     /// Until the next look.
-    pub(super) fn pause(&self) -> Duration {
+    pub(super) fn next_look(&self) -> Duration {
         self.next_look
     }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_oldest_transfer_is_reported_ever_more_rarely() {
         let mut reports = Reports::of_each();
-        assert_eq!(reports.pause(), Duration::from_secs(5));
+        assert_eq!(reports.next_look(), Duration::from_secs(5));
         let now = Instant::now() + Duration::from_secs(10);
         assert_eq!(reports.next_at(now), None);
         let first = Transfer::begin("s3://b/index.fli".to_owned(), None);
@@ -183,16 +183,16 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..3 {
             reports.next_at(later);
-            pauses.push(reports.pause().as_secs());
+            pauses.push(reports.next_look().as_secs());
         }
         assert_eq!(pauses, [40, 60, 60]);
         // Another request is the first again; where there are many of one command, it is not.
         reports.begin();
-        assert_eq!(reports.pause(), FIRST);
+        assert_eq!(reports.next_look(), FIRST);
         let mut reports = Reports::of_all();
         reports.next_at(later);
         reports.begin();
-        assert_eq!(reports.pause(), FIRST * 2);
+        assert_eq!(reports.next_look(), FIRST * 2);
         drop(third);
     }
 
@@ -204,7 +204,7 @@ mod tests {
             let began = TRANSFERS.with_borrow(|all| all[&short.0].began);
             assert_eq!(reports.next_at(began + Duration::from_secs(1)), None);
             // It is looked at again when it is slow.
-            assert_eq!(reports.pause(), FIRST - Duration::from_secs(1));
+            assert_eq!(reports.next_look(), FIRST - Duration::from_secs(1));
         }
         let slow = Transfer::begin("s3://b/slow.tar".to_owned(), None);
         let began = TRANSFERS.with_borrow(|all| all[&slow.0].began);
@@ -213,6 +213,6 @@ mod tests {
             said.contains("slow.tar") && said.contains("after 5 s"),
             "{said}"
         );
-        assert_eq!(reports.pause(), FIRST * 2);
+        assert_eq!(reports.next_look(), FIRST * 2);
     }
 }

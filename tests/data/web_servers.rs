@@ -238,14 +238,15 @@ fn a_connection_that_breaks_costs_a_shard_at_most() {
         assert!(out.status.success(), "{name}: {}", stderr(&out));
         assert!(tars(&inside(&fetched)) == want, "{name}");
         for (tar, bytes) in &want {
-            // With ranges no byte comes twice; without them the second answer has all.
-            let half = bytes.len() as u64 / 2;
-            let due = match ranges {
-                Ranges::No => bytes.len() as u64,
-                _ => bytes.len() as u64 - half,
-            };
+            let (all, half) = (bytes.len() as u64, bytes.len() as u64 / 2);
             let sent = sent.lock().unwrap()[tar];
-            assert_eq!(sent, half + due, "{name} {tar}");
+            match ranges {
+                // The last answer has all. Those that came where a range was due are dropped
+                // unread: a small one was sent by then, for each try of the client.
+                Ranges::No => assert!((half + all..=half + 4 * all).contains(&sent), "{sent}"),
+                // No byte comes twice.
+                _ => assert_eq!(sent, all, "{name} {tar}"),
+            }
         }
     }
 }

@@ -77,10 +77,8 @@ fn threads_without_memory_do_not_blame_the_limit_of_processes() {
         said
     });
     assert!(
-        outs.iter().any(
-            |said| said.contains("start a thread: no memory for a stack")
-                && said.contains("ulimit -d")
-        ),
+        outs.iter()
+            .any(|said| said.contains("no memory for a stack") && said.contains("ulimit -d")),
         "{outs:?}"
     );
 }
