@@ -98,7 +98,7 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
         let why = e.inner().to_string().replace('`', "'");
         let why = why.split(" at line ").next().unwrap_or(&why);
         // Of a sampler: its field.
-        let field = match (option, fields.last()) {
+        let field = match (option, fields.next_back()) {
             ("sampler", Some(field)) => format!("{field}: "),
             _ => String::new(),
         };
