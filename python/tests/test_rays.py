@@ -228,7 +228,7 @@ def test_a_state_of_other_rays_is_refused_by_name(rays: Make, tmp_path: Path, sc
     (few / "transforms.json").write_text(json.dumps(described))
     for options, text in [
         ({}, "seed was 3 and is now 0"),
-        ({"seed": 3, "sampler": "by_image"}, "sampler was Uniform and is now ByImage"),
+        ({"seed": 3, "sampler": "by_image"}, 'sampler was "uniform" and is now "by_image"'),
         ({"seed": 3, "joining": 1}, "joining was 4 and is now 1"),
         ({"seed": 3, "split": "eval"}, "split was train and is now eval"),
         ({"seed": 3, "downscale": 2}, "downscale was 1 and is now 2"),

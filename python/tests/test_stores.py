@@ -562,6 +562,7 @@ def test_a_redirect_to_another_host_needs_allow_redirects(
             )
     finally:
         server.shutdown()
+        server.server_close()
 
 
 @pytest.mark.parametrize(
