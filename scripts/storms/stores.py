@@ -92,7 +92,7 @@ def storm_fetched(world, dice):
 
 
 def _change(shard, dice):
-    """Another byte, fewer of them, or none, with the time of before or of now."""
+    """Another byte, fewer of them, or none; the file keeps its time, or gets a new one."""
     seen = shard.stat()
     shard.chmod(0o644)
     how = dice.choice(("byte", "byte", "cut", "empty"))

@@ -137,6 +137,8 @@ def storm_terminal(world, dice):
 
     child = subprocess.Popen(
         [world.binary, "preview", world.pictures, "--recipe", world.recipe, "--rows", "1"],
+        # It asks only where no file is named, and writes one here.
+        cwd=world.folder,
         stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin,
         env=os.environ | {"FEATHERLOAD_HELPER": str(world.binary)},
     )  # fmt: skip

@@ -7,7 +7,8 @@
 //! for each shard: xxh3-128 as u128, little-endian; 0 = none
 //! ```
 
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +36,15 @@ impl Book {
     /// The book of a folder. What cannot be read is empty.
     pub(super) fn read(folder: &Path, shards: usize) -> Self {
         let path = folder.join(NAME);
-        let bytes = fs::read(&path).unwrap_or_default();
-        let entries = bytes.as_chunks::<ENTRY>().0.iter();
+        let mut bytes = Vec::new();
+        // It may have been changed here: no more is read than it should have.
+        let read =
+            File::open(&path).and_then(|file| file.take(length(shards)).read_to_end(&mut bytes));
+        let entries = match read {
+            Ok(_) => bytes.as_chunks::<ENTRY>().0,
+            Err(_) => &[],
+        };
+        let entries = entries.iter();
         let mut hashes: Vec<_> = entries
             .map(|entry| Some(u128::from_le_bytes(*entry)).filter(|hash| *hash != 0))
             .map(|hash| hash.map(Hash128))
@@ -87,6 +95,8 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

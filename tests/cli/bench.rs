@@ -237,6 +237,36 @@ fn a_run_without_an_epoch_says_that_there_is_nothing_to_do() {
 }
 
 #[test]
+fn a_file_that_is_read_or_written_elsewhere_is_not_replaced() {
+    let dir = data(1, 3);
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (list, failures) = (at("list.txt"), at("failures.txt"));
+    fs::write(&list, "class0/000.jpg 0\n").unwrap();
+    let root = dir.path().to_str().unwrap();
+    let of_list = ["bench", "--list", &list, "--root", root, "--workers", "0"];
+    for (more, other) in [
+        (&["--save-state", &list][..], "--list"),
+        (&["--svg", &list], "--list"),
+        (
+            &["--failures", &failures, "--save-state", &failures],
+            "--failures",
+        ),
+    ] {
+        let args = [&of_list[..], more].concat();
+        refused(&args, &["would replace", other, "name another file"]);
+    }
+    assert_eq!(fs::read_to_string(&list).unwrap(), "class0/000.jpg 0\n");
+    // A number is no file, whatever a file is called.
+    let out = command(&of_list)
+        .args(["--batch", "1", "--save-state", "1"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(code(&out), 0, "{}", stderr(&out));
+    assert!(dir.path().join("1").exists());
+}
+
+#[test]
 fn a_state_that_cannot_be_written_is_found_before_the_run() {
     let dir = data(1, 3);
     let good = dir.path().to_str().unwrap();

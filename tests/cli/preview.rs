@@ -226,6 +226,26 @@ fn mixed_rows_say_of_which_classes_they_are() {
 }
 
 #[test]
+fn an_earlier_preview_is_replaced() {
+    let (dir, pictures) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    picture(dir.path(), "a/good.png", (80, 60), 1);
+    let out = pictures.path().join("p.png");
+    fs::write(&out, b"\x89PNG, an earlier one").unwrap();
+    let src = dir.path().to_str().unwrap();
+    let args = [
+        "preview",
+        src,
+        "--rows",
+        "1",
+        "--out",
+        out.to_str().unwrap(),
+        "--json",
+    ];
+    object(&featherload(&args));
+    assert!(image::open(&out).is_ok());
+}
+
+#[test]
 fn what_cannot_be_shown_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     picture(dir.path(), "a/good.png", (80, 60), 1);

@@ -2,11 +2,18 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use featherload::Sandboxed;
+use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::common::command::{object, stderr};
+use crate::common::processes::{children, coordinator_of, send, wait_for};
 use crate::common::{FEATHERLOAD, data};
+
+/// How long something may take that takes milliseconds.
+const HANG: Duration = Duration::from_secs(8);
 
 /// `bench` over `data` under limits as the shell sets them.
 fn limited(limits: &str, data: &Path, sandbox: &str) -> Output {
@@ -65,6 +72,47 @@ fn a_small_stack_is_refused_with_its_limit() {
     for words in ["100 KiB", "512 KiB", "ulimit -s 8192"] {
         assert!(said.contains(words), "{said} lacks {words}");
     }
+}
+
+/// A worker's sandbox has no call that reads limits: naming one would end it.
+#[test]
+fn a_worker_without_descriptors_fails_its_samples_and_lives() {
+    let dir = data(1, 8);
+    let mut child = Command::new(FEATHERLOAD)
+        .args([
+            "bench",
+            dir.path().to_str().unwrap(),
+            "--workers",
+            "1",
+            "--batch",
+            "4",
+        ])
+        .args(["--epochs", "1000000", "--json", "--on-error", "skip"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = child.id() as i32;
+    let worker = wait_for(HANG, || {
+        let all = children(coordinator_of(id)?);
+        all.into_iter()
+            .find(|process| process.name == "featherload-wk")
+    });
+    let worker = worker.expect("a worker");
+    let limited = Command::new("prlimit")
+        .args(["--pid", &worker.pid.to_string(), "--nofile=3:3"])
+        .status()
+        .unwrap();
+    assert!(limited.success());
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none());
+    send(id, Signal::SIGINT);
+    let out = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(report["worker_deaths"], 0, "{}", stderr(&out));
+    let reason = report["failures"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("raise it with ulimit -n"), "{reason}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// The bytes behind the last number.
+    /// The bytes that come after the last number.
     pub(super) fn rest(mut self) -> Option<&'a [u8]> {
         while self.left > 0 {
             self.next()?;

@@ -5,7 +5,7 @@
 //! Whatever else there is, and whatever looks damaged, is refused: the caller decodes it with
 //! libjpeg-turbo, whose verdict, words and pixels hold. A refusal leaves anything in the output.
 //!
-//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data behind the last
+//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data after the last
 //! row that is needed. Knows nothing of limits: what it takes is known from the header, the
 //! window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing once that is there.
 //!

@@ -338,7 +338,8 @@ fn buffers_are_kept_and_known_from_the_header() {
         };
         let mut pixels = vec![0; 4 * 200 * 300];
         assert_eq!(decoder.decode(&job, &mut pixels), Ok(()));
-        assert!(decoder.bytes() < 200 << 10, "{}", decoder.bytes());
+        // 100 KiB of tables, and rows of 300 samples.
+        assert!(decoder.bytes() < 150 << 10, "{}", decoder.bytes());
         held = held.max(decoder.bytes());
     }
     assert_eq!(decoder.bytes(), held);
