@@ -7,6 +7,7 @@
 //! - `launch`, `ray_launch`, `view_launch`: what a launch is told, as the kernel reads it;
 //!   `scene_launch`: what those of scenes are told alike;
 //! - `frames`: where engines put pictures;
+//! - `jpeg_part`: which coded pictures are decoded together, and the memory that takes;
 //! - `shape`: what a stage is made for, and takes;
 //! - `reference`: the kernel's meaning, on the CPU;
 //! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. Without the
@@ -24,6 +25,12 @@ mod found;
     allow(dead_code, reason = "most of it is for a device alone")
 )]
 pub(crate) mod frames;
+#[cfg(feature = "codecs")]
+#[cfg_attr(
+    not(all(test, feature = "cuda")),
+    allow(dead_code, reason = "the loader does not decode by kernels yet")
+)]
+pub(crate) mod jpeg_part;
 #[cfg_attr(
     not(feature = "cuda"),
     allow(dead_code, reason = "most of it is for a device alone")

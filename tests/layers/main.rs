@@ -37,7 +37,10 @@ const LAYERS: Layers<'_> = &[
     ("pixels", &["sys", "recipe", "cut"]),
     ("store", &["error", "sys"]),
     ("pool", &["error", "sys"]),
-    ("device", &["error", "sys", "recipe", "cut", "pool"]),
+    (
+        "device",
+        &["error", "sys", "picture", "recipe", "cut", "pool"],
+    ),
     ("fetch", &["error", "sys", "data", "plan", "pool"]),
     ("send", &["error", "sys", "data", "pool", "fetch"]),
     (
@@ -122,7 +125,9 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/engines.rs",
     "src/device/cuda/gpu_engine_tests.rs",
     "src/device/cuda/gpu_failure_tests.rs",
+    "src/device/cuda/gpu_jpeg_tests.rs",
     "src/device/cuda/gpu_tests.rs",
+    "src/device/cuda/jpeg_stage.rs",
     "src/device/cuda/kernel.rs",
     "src/device/cuda/mapped.rs",
     "src/device/cuda/memory.rs",

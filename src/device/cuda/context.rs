@@ -19,7 +19,8 @@ use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags,
+    self, CUcontext, CUdevice, CUdevice_attribute, CUevent, CUevent_flags, CUresult, CUstream,
+    CUstream_flags,
 };
 
 use super::driver::{self, call, code_of, is_lost, refused};
@@ -118,6 +119,17 @@ impl Context {
             sys::cuMemGetInfo_v2(&mut free, &mut all)
         })?;
         Ok((free as u64, all as u64))
+    }
+
+    /// A number of the device.
+    pub(super) fn attribute(&self, what: CUdevice_attribute) -> Result<u32> {
+        let mut value = 0;
+        let handle = self.handle;
+        // SAFETY: the handle is the driver's, the pointer to a live integer.
+        self.setup("cuDeviceGetAttribute", || unsafe {
+            sys::cuDeviceGetAttribute(&mut value, what, handle)
+        })?;
+        Ok(value.max(0) as u32)
     }
 
     /// True in the process that made it.

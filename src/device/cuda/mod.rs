@@ -10,6 +10,7 @@
 //! - `nvjpeg`: its library, looked for at run time; `engines`: JPEG decoders of the device;
 //!   `engine_lane`: from files to rows; `engine_feeder`: which batches' files, and when;
 //!   `engine_thread`: who waits for them;
+//! - `jpeg_stage`: JPEGs decoded by our own kernels;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
 //!   are read where they are.
@@ -26,6 +27,12 @@ mod engine_feeder;
 mod engine_lane;
 mod engine_thread;
 mod engines;
+#[cfg(feature = "codecs")]
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "the loader does not decode by kernels yet")
+)]
+mod jpeg_stage;
 mod kernel;
 mod mapped;
 mod memory;
@@ -48,6 +55,8 @@ mod gpu_crop_tests;
 mod gpu_engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_failure_tests;
+#[cfg(all(test, feature = "codecs"))]
+mod gpu_jpeg_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
 #[cfg(test)]

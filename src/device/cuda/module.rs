@@ -1,4 +1,4 @@
-//! PTX, loaded: one kernel of it.
+//! PTX, loaded: one kernel of it, or several.
 //!
 //! In the consumer. The driver compiles the PTX for the device at hand, once: it keeps the
 //! result for later processes.
@@ -7,22 +7,32 @@ use std::ffi::{CString, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUfunction, CUmodule};
+use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute, CUmodule};
 
 use super::context::{Context, Stream};
 use crate::error::{Error, Result};
 
+/// A text, loaded.
+#[derive(Debug)]
+struct Loaded {
+    context: Arc<Context>,
+    module: CUmodule,
+}
+
 /// A kernel.
 #[derive(Debug)]
 pub(super) struct Module {
-    context: Arc<Context>,
-    module: CUmodule,
+    loaded: Arc<Loaded>,
     function: CUfunction,
 }
 
 // SAFETY: handles of the process, alive as long as the value; the driver locks.
-unsafe impl Send for Module {}
+unsafe impl Send for Loaded {}
 // SAFETY: as above; nothing of the value changes.
+unsafe impl Sync for Loaded {}
+// SAFETY: as for `Loaded`, which lives as long.
+unsafe impl Send for Module {}
+// SAFETY: as for `Loaded`.
 unsafe impl Sync for Module {}
 
 /// How a launch is cut into threads.
@@ -37,6 +47,16 @@ pub(super) struct Grid {
 impl Module {
     /// The kernel `name` of a text.
     pub(super) fn load(context: &Arc<Context>, ptx: &str, name: &str) -> Result<Self> {
+        let [module] = Self::load_all(context, ptx, [name])?;
+        Ok(module)
+    }
+
+    /// Several kernels of a text.
+    pub(super) fn load_all<const N: usize>(
+        context: &Arc<Context>,
+        ptx: &str,
+        names: [&str; N],
+    ) -> Result<[Self; N]> {
         let zeroed = |text: &str| {
             CString::new(text).map_err(|_| Error::Device {
                 what: "a zero in the text of a kernel".into(),
@@ -48,17 +68,31 @@ impl Module {
         context.setup("cuModuleLoadData", || unsafe {
             sys::cuModuleLoadData(&mut module, ptx.as_ptr().cast())
         })?;
-        let mut kernel = Self {
+        let loaded = Arc::new(Loaded {
             context: context.clone(),
             module,
+        });
+        let mut kernels = names.map(|_| Self {
+            loaded: loaded.clone(),
             function: ptr::null_mut(),
-        };
-        let name = zeroed(name)?;
-        // SAFETY: the module was loaded above; the name ends with a zero.
-        context.setup("cuModuleGetFunction", || unsafe {
-            sys::cuModuleGetFunction(&mut kernel.function, module, name.as_ptr())
-        })?;
-        Ok(kernel)
+        });
+        for (kernel, name) in kernels.iter_mut().zip(names) {
+            let name = zeroed(name)?;
+            // SAFETY: the module was loaded above; the name ends with a zero.
+            context.setup("cuModuleGetFunction", || unsafe {
+                sys::cuModuleGetFunction(&mut kernel.function, module, name.as_ptr())
+            })?;
+        }
+        Ok(kernels)
+    }
+
+    /// Lets launches have so many bytes of shared memory a block, beyond what the kernel declares.
+    pub(super) fn allow_shared(&self, bytes: u32) -> Result<()> {
+        let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is of a module that is loaded.
+        self.loaded.context.setup("cuFuncSetAttribute", || unsafe {
+            sys::cuFuncSetAttribute(self.function, what, bytes as i32)
+        })
     }
 
     /// Puts one launch into the stream.
@@ -75,7 +109,7 @@ impl Module {
         let (across, down, deep) = grid.blocks;
         // SAFETY: this function's contract; the driver copies the arguments before it
         // returns.
-        self.context.work("cuLaunchKernel", || unsafe {
+        self.loaded.context.work("cuLaunchKernel", || unsafe {
             sys::cuLaunchKernel(
                 self.function,
                 across,
@@ -93,7 +127,7 @@ impl Module {
     }
 }
 
-impl Drop for Module {
+impl Drop for Loaded {
     fn drop(&mut self) {
         let module = self.module;
         // SAFETY: loaded in `load`, unloaded here only; its owner has waited for the

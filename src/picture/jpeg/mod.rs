@@ -12,7 +12,8 @@
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`: what is decoded by what, and libjpeg-turbo; `encoder`: libjpeg-turbo. Their calls
 //!   are `unsafe`.
-//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo.
+//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo; in `coded` of it
+//!   rows for the kernels that decode on a GPU.
 
 #[cfg(feature = "codecs")]
 mod baseline;
@@ -34,6 +35,12 @@ pub(crate) mod fixtures;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 
+#[cfg(feature = "codecs")]
+#[cfg_attr(
+    not(test),
+    allow(unused_imports, reason = "the loader does not decode by kernels yet")
+)]
+pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Refusal, Window, coded};
 pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};

@@ -110,6 +110,43 @@ impl Frame {
         &self.components[..self.count.min(4)]
     }
 
+    /// A frame of components that another process has read: sampling factors and Huffman tables
+    /// of each. Without tables and colour; none where [`Self::read`] refuses.
+    pub(super) fn of(
+        (width, height): (usize, usize),
+        restart_interval: u32,
+        specs: impl Iterator<Item = [usize; 4]>,
+    ) -> Option<Self> {
+        let mut frame = Self {
+            width,
+            height,
+            restart_interval,
+            ..Self::default()
+        };
+        for [h, v, dc, ac] in specs {
+            let component = frame.components.get_mut(frame.count)?;
+            *component = Component {
+                h,
+                v,
+                dc,
+                ac,
+                ..Component::default()
+            };
+            frame.count += 1;
+            let factors = 1..=4;
+            if !factors.contains(&h) || !factors.contains(&v) || dc > 1 || ac > 1 {
+                return None;
+            }
+        }
+        let blocks: usize = frame.components().iter().map(|c| c.h * c.v).sum();
+        let sides = 1..=MAX_SIDE;
+        let is_right = sides.contains(&width)
+            && sides.contains(&height)
+            && (1..=MAX_BLOCKS).contains(&blocks)
+            && (frame.count > 1 || blocks == 1);
+        is_right.then_some(frame)
+    }
+
     /// Reads the markers up to the first scan. What an earlier picture left is overwritten,
     /// and none of it is used.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Result<(), Refusal> {

@@ -40,8 +40,41 @@ impl Spec {
         Some(behind)
     }
 
+    pub(super) fn of(counts: [u8; 16], symbols: [u8; 256]) -> Self {
+        Self { counts, symbols }
+    }
+
+    /// The counts and the symbols.
+    pub(super) fn parts(&self) -> (&[u8; 16], &[u8; 256]) {
+        (&self.counts, &self.symbols)
+    }
+
+    /// Whether [`Dc::set`] takes it.
+    pub(super) fn is_dc(&self) -> bool {
+        self.is_code() && self.symbols().all(|(_, size)| size <= 15)
+    }
+
+    /// Whether [`Ac::set`] takes it.
+    pub(super) fn is_ac(&self) -> bool {
+        self.is_code() && self.symbols().all(|symbol| symbol != (1, 0xF0))
+    }
+
+    /// Codes do not overlap, and none is of ones alone. There are 256 at most.
+    fn is_code(&self) -> bool {
+        let codes: usize = self.counts.iter().map(|&n| usize::from(n)).sum();
+        let mut code = 0u32;
+        let mut lengths = (1u32..).zip(self.counts);
+        codes <= 256
+            && lengths.all(|(length, n)| {
+                code += u32::from(n);
+                let is_right = n == 0 || code < 1 << length;
+                code <<= 1;
+                is_right
+            })
+    }
+
     /// Symbols with the lengths of their codes, in order of the codes.
-    fn symbols(&self) -> impl Iterator<Item = (u32, u8)> {
+    pub(super) fn symbols(&self) -> impl Iterator<Item = (u32, u8)> {
         let lengths = (1u32..)
             .zip(self.counts)
             .flat_map(|(length, n)| std::iter::repeat_n(length, usize::from(n)));

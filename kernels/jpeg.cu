@@ -1,0 +1,39 @@
+// Baseline JPEG, from coded bytes to RGB, with the bytes of the CPU decoder
+// (src/picture/jpeg/baseline). A batch of pictures goes through the stages one after another,
+// a launch each; kernels/README.md lists them.
+//
+// - `jpeg/types`: what the host hands over; `jpeg/bits`: a place in coded data;
+// - `jpeg/tables`: lookups of each picture; `jpeg/chains`: where blocks begin;
+// - `jpeg/scan`: their numbers; `jpeg/coefficients`: their values; `jpeg/dc`: sums of DC;
+// - `jpeg/transform`: samples; `jpeg/colour`: RGB.
+//
+// The coded bytes were written by processes that read files of strangers, and may even change
+// while a kernel reads them. All else was computed by the consumer. So no kernel takes a place
+// in memory from coded bytes: they decide how far a loop goes within these bounds, and which
+// values come out.
+//
+// | stage | bound, of a thread |
+// |---|---|
+// | tables | 16 steps an entry, 4 symbols a longer entry |
+// | chains | its own 4 units and MOST_UNITS more, of UNIT_BITS lookups each |
+// | scan, dc | the pieces of the picture |
+// | coefficients | UNIT_BITS lookups, and 64 more for the last block |
+// | transform, colour | none of its loops depends on data |
+//
+// A lookup takes a bit at least. A picture has at most as many chains as its coded bytes and
+// restart markers say, which the host limits (src/picture/jpeg/baseline/coded).
+
+#include "jpeg/types.cuh"
+
+#include "jpeg/bits.cuh"
+#include "jpeg/tables.cuh"
+
+#include "jpeg/chains.cuh"
+#include "jpeg/scan.cuh"
+
+#include "jpeg/coefficients.cuh"
+#include "jpeg/dc.cuh"
+
+#include "jpeg/transform.cuh"
+
+#include "jpeg/colour.cuh"

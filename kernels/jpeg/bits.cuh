@@ -1,0 +1,122 @@
+#pragma once
+// Places in coded data: segments, units, words that were copied to shared memory.
+//
+// A state is what a decoder has between two symbols, at a unit's end: bits that it went over
+// (5) | place in the block (6) << 5 | block of the MCU (4) << 11. Where all components have the same
+// tables the last is 0: chains that differ in it alone would never meet.
+
+#define NO_STATE 0xffffffffffffffffull
+
+extern __shared__ uint4 shared_memory[];
+
+// Where a chain or a piece lies.
+struct Place {
+    u32 start, end;  // bits
+    u32 unit;
+    u32 segment;
+    bool is_first;   // of its segment
+};
+
+__device__ __forceinline__ u32 segment_of(const Segment *s, u32 count, u32 at, bool chains) {
+    u32 low = 0, high = count;
+    while (high - low > 1) {
+        const u32 middle = (low + high) >> 1;
+        if ((chains ? s[middle].chain : s[middle].unit) <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+template <bool CHAINS>
+__device__ __forceinline__ Place place_of(const Batch &b, const Picture &p, u32 at) {
+    const Segment *segments = b.segments + p.segment;
+    const u32 segment = p.segments > 1 ? segment_of(segments, p.segments, at, CHAINS) : 0;
+    const Segment s = segments[segment];
+    const u32 units = CHAINS ? CHAIN_UNITS : 1, nth = at - (CHAINS ? s.chain : s.unit);
+    Place place;
+    place.start = s.start + nth * units * UNIT_BITS;
+    place.end = min(s.end, place.start + units * UNIT_BITS);
+    place.unit = s.unit + nth * units;
+    place.segment = segment;
+    place.is_first = nth == 0;
+    return place;
+}
+
+__device__ __forceinline__ u32 big_endian(u32 word) { return __byte_perm(word, 0, 0x0123); }
+
+// Words in shared memory; after every 1 << spread of them one is left out, so that threads that
+// stand equally far in their parts meet different banks. 31: none is.
+__device__ __forceinline__ u32 spread_at(u32 word, u32 spread) { return word + (word >> spread); }
+
+// Copies words of coded data from the first of `from` to some behind the last of `to`. The
+// number of the first one. The caller's barrier follows.
+template <u32 SPREAD>
+__device__ __forceinline__ u32 stage_words(const Batch &b, const Picture &p, Place from, Place to,
+                                           u32 behind, u32 *words) {
+    const u32 first = from.start >> 5, end = (to.end >> 5) + behind;
+    const u32 *coded = (const u32 *)(b.coded + p.coded);
+    const u32 have = (p.coded_bytes + 3) >> 2;
+    for (u32 i = first + threadIdx.x; i < end; i += blockDim.x)
+        words[spread_at(i - first, SPREAD)] = i < have ? big_endian(coded[i]) : 0;
+    return first;
+}
+
+// A reader of such words: 32 bits ahead, and a word more.
+struct Reader {
+    const u32 *words;
+    u32 next, w0, w1, w2, offset, spread;
+
+    __device__ __forceinline__ u32 at(u32 i) const { return words[spread_at(i, spread)]; }
+
+    __device__ __forceinline__ void begin(const u32 *from, u32 spread_by, u32 bit) {
+        words = from;
+        spread = spread_by;
+        next = bit >> 5;
+        offset = bit & 31;
+        w0 = at(next);
+        w1 = at(next + 1);
+        next += 2;
+        w2 = at(next);
+    }
+
+    __device__ __forceinline__ u32 peek() const { return __funnelshift_l(w1, w0, offset); }
+
+    __device__ __forceinline__ void skip(u32 bits) {
+        offset += bits;
+        const bool over = offset >= 32;
+        offset &= 31;
+        w0 = over ? w1 : w0;
+        w1 = over ? w2 : w1;
+        next += over;
+        w2 = at(next);
+    }
+};
+
+// The sum in front of each thread of a block, and that of all. `sums`: 33 words.
+__device__ __forceinline__ u32 block_sum(u32 value, u32 *sums, u32 &all) {
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    u32 sum = value;
+    for (u32 d = 1; d < 32; d <<= 1) {
+        const u32 other = __shfl_up_sync(~0u, sum, d);
+        if (lane >= d) sum += other;
+    }
+    if (lane == 31) sums[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {
+        const u32 own = lane < warps ? sums[lane] : 0;
+        u32 total = own;
+        for (u32 d = 1; d < 32; d <<= 1) {
+            const u32 other = __shfl_up_sync(~0u, total, d);
+            if (lane >= d) total += other;
+        }
+        sums[lane] = total - own;
+        if (lane == 31) sums[32] = total;
+    }
+    __syncthreads();
+    const u32 before = sum - value + sums[warp];
+    all = sums[32];
+    __syncthreads();
+    return before;
+}

@@ -1,0 +1,39 @@
+#pragma once
+// The block that is under way where each piece begins: sums of the blocks that ended in the
+// pieces before it. A block a picture. Counts that do not fit the picture are an error.
+
+extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_scan(const Batch b) {
+    const Picture &p = b.pictures[blockIdx.x];
+    __shared__ u32 sums[33];
+    const Segment *segments = b.segments + p.segment;
+    const u64 *states = b.states + p.first_unit;
+    u32 *firsts = b.firsts + p.first_unit;
+    u32 base = 0;
+    for (u32 at = 0; at < p.units; at += blockDim.x) {
+        const u32 unit = at + threadIdx.x;
+        const u32 blocks = unit < p.units ? (u32)states[unit] >> 16 : 0;
+        u32 all;
+        const u32 before = block_sum(blocks, sums, all);
+        if (unit < p.units) firsts[unit] = base + before;
+        base += all;
+    }
+    bool is_bad = p.segments == 1 && base < p.blocks;
+    __syncthreads();
+    if (p.segments > 1) {
+        // Each segment begins at a block of its own. What the sums say of it is kept aside first.
+        u32 *before = (u32 *)(b.sums + (u64)p.first_unit * 3);
+        for (u32 s = threadIdx.x; s < p.segments; s += blockDim.x)
+            before[s] = firsts[segments[s].unit];
+        __syncthreads();
+        for (u32 s = threadIdx.x; s < p.segments; s += blockDim.x) {
+            const bool is_last = s + 1 == p.segments;
+            const u32 end = is_last ? p.units : segments[s + 1].unit;
+            const u32 found = (is_last ? base : before[s + 1]) - before[s];
+            const u32 first = s * p.interval, wanted = min(p.interval, p.blocks - first);
+            if (found < wanted) is_bad = true;
+            const u32 shift = first - before[s];
+            for (u32 unit = segments[s].unit; unit < end; unit++) firsts[unit] += shift;
+        }
+    }
+    if (is_bad) atomicOr(&b.errors[blockIdx.x], TOO_FEW_BLOCKS);
+}

@@ -1,0 +1,415 @@
+//! The kernels of `kernels/jpeg.cu` on a real device, bit by bit against the plain form of the CPU
+//! decoder. Without a device these tests say `SKIP` and pass; with `FEATHERLOAD_REQUIRE_GPU=1`
+//! they fail.
+
+use std::sync::Arc;
+
+use super::gpu_tests::context;
+use super::jpeg_stage::{JpegKernels, JpegLane};
+use super::memory::HostBuffer;
+use crate::device::cuda::Context;
+use crate::device::jpeg_part::{PartLimits, THREADS};
+use crate::picture::jpeg::coded::{CodedPicture, write_row};
+use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
+use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window};
+
+/// Samplings that rows can hold.
+const SAMPLINGS: [Sampling; 8] = [
+    Sampling::S444,
+    Sampling::S422,
+    Sampling::S420,
+    Sampling::S411,
+    Sampling::S440,
+    Sampling::S441,
+    Sampling::Grey,
+    Sampling::AdobeRgb,
+];
+
+const LIMITS: PartLimits = PartLimits {
+    pictures: 64,
+    rows: 8 << 20,
+    pixels: 4 << 20,
+};
+
+/// A file, and what is wanted of it.
+struct Case {
+    jpeg: Vec<u8>,
+    size: (usize, usize),
+    components: usize,
+    block: usize,
+    window: Window,
+}
+
+impl Case {
+    fn whole(jpeg: Vec<u8>, block: usize) -> Self {
+        let (size, components) = look(&jpeg);
+        let window = Window {
+            x: 0,
+            y: 0,
+            w: (size.0 * block).div_ceil(8),
+            h: (size.1 * block).div_ceil(8),
+        };
+        Self {
+            jpeg,
+            size,
+            components,
+            block,
+            window,
+        }
+    }
+
+    fn part(jpeg: Vec<u8>, block: usize, random: &mut Random) -> Self {
+        let mut case = Self::whole(jpeg, block);
+        let mut side = |size: usize| {
+            let len = 1 + random.below(size as u64) as usize;
+            (random.below((size - len + 1) as u64) as usize, len)
+        };
+        let ((x, w), (y, h)) = (side(case.window.w), side(case.window.h));
+        case.window = Window { x, y, w, h };
+        case
+    }
+
+    fn job(&self) -> Job<'_> {
+        Job {
+            bytes: &self.jpeg,
+            size: self.size,
+            components: self.components,
+            block: self.block,
+            window: self.window,
+        }
+    }
+
+    /// By the plain form of the CPU decoder; none if that refuses it.
+    fn expected(&self) -> Option<Vec<u8>> {
+        let mut pixels = vec![0; 3 * self.window.w * self.window.h];
+        let decoded = BaselineDecoder::new(Form::Plain).decode(&self.job(), &mut pixels);
+        decoded.is_ok().then_some(pixels)
+    }
+}
+
+/// Width and height, and the number of components.
+fn look(jpeg: &[u8]) -> ((usize, usize), usize) {
+    let mut at = 2;
+    while !matches!(jpeg[at + 1], 0xC0..=0xC2) {
+        at += 2 + usize::from(u16::from_be_bytes([jpeg[at + 2], jpeg[at + 3]]));
+    }
+    let side = |at: usize| usize::from(u16::from_be_bytes([jpeg[at], jpeg[at + 1]]));
+    ((side(at + 7), side(at + 5)), usize::from(jpeg[at + 9]))
+}
+
+/// What became of a case.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    /// No row can hold it.
+    Refused,
+    Flagged(u32),
+    Pixels(Vec<u8>),
+}
+
+struct Gpu {
+    lane: JpegLane,
+    rows: HostBuffer,
+}
+
+impl Gpu {
+    fn new(context: &Arc<Context>, kernels: &Arc<JpegKernels>, limits: PartLimits) -> Self {
+        let lane = JpegLane::new(kernels, limits).unwrap();
+        let rows = HostBuffer::new(context, limits.rows, "rows of a test").unwrap();
+        Self { lane, rows }
+    }
+
+    fn open(limits: PartLimits) -> Option<Self> {
+        let context = context()?;
+        let kernels = JpegKernels::load(&context).unwrap();
+        Some(Self::new(&context, &kernels, limits))
+    }
+
+    /// Decodes all cases, in as many parts as they need. `hurt` may change the coded data of each
+    /// row after it was read.
+    fn decode(&mut self, cases: &[Case], mut hurt: impl FnMut(usize, &mut [u8])) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let mut waiting: Vec<usize> = Vec::new();
+        let mut end = 0;
+        for (number, case) in cases.iter().enumerate() {
+            outcomes.push(Outcome::Refused);
+            let mut row = vec![0xEE; case.jpeg.len() + (80 << 10)];
+            let Ok(len) = write_row(&case.job(), Form::Plain, &mut row) else {
+                continue;
+            };
+            row.truncate(len);
+            let read = CodedPicture::read(&row).unwrap();
+            hurt(number, &mut row[read.data.clone()]);
+            if end + len > self.rows.bytes_mut().len()
+                || !self.lane.add(&read, end + read.data.start)
+            {
+                self.finish(cases, &mut waiting, end, &mut outcomes);
+                end = 0;
+                assert!(self.lane.add(&read, read.data.start), "case {number}");
+            }
+            self.rows.bytes_mut()[end..end + len].copy_from_slice(&row);
+            end += len.next_multiple_of(16);
+            waiting.push(number);
+        }
+        self.finish(cases, &mut waiting, end, &mut outcomes);
+        outcomes
+    }
+
+    fn finish(
+        &mut self,
+        cases: &[Case],
+        waiting: &mut Vec<usize>,
+        end: usize,
+        outcomes: &mut [Outcome],
+    ) {
+        self.lane.poison().unwrap();
+        // SAFETY: pinned, with all rows of the part, and unchanged until `wait` below.
+        unsafe { self.lane.submit(self.rows.as_ptr(), end).unwrap() };
+        let decoded = self.lane.wait().unwrap();
+        assert_eq!(decoded.len(), waiting.len());
+        for (number, picture) in waiting.drain(..).zip(decoded) {
+            let window = cases[number].window;
+            outcomes[number] = match picture.error {
+                0 => {
+                    let pixels = self.lane.read_back(&picture, (window.w, window.h));
+                    Outcome::Pixels(pixels.unwrap())
+                }
+                error => Outcome::Flagged(error),
+            };
+        }
+    }
+
+    /// All are decoded, and are the CPU's.
+    fn check(&mut self, cases: &[Case]) {
+        let outcomes = self.decode(cases, |_, _| {});
+        for (case, outcome) in cases.iter().zip(outcomes) {
+            let job = case.job();
+            let about = || format!("{:?} of {:?}, block {}", job.window, job.size, job.block);
+            let expected = case.expected().unwrap();
+            match outcome {
+                Outcome::Pixels(pixels) => {
+                    let differs = pixels.iter().zip(&expected).position(|(a, b)| a != b);
+                    assert_eq!(differs, None, "{}", about());
+                }
+                other => panic!("{other:?}: {}", about()),
+            }
+        }
+    }
+}
+
+/// Blocks of chains with half as many threads, as Turing takes them.
+#[test]
+fn small_shared_memory() {
+    let Some(context) = context() else {
+        return;
+    };
+    let kernels = JpegKernels::with_chain_threads(&context, THREADS / 2).unwrap();
+    let mut gpu = Gpu::new(&context, &kernels, LIMITS);
+    let mut random = Random::new(8);
+    let cases: Vec<Case> = (0..200)
+        .map(|number| Case::whole(some_jpeg(128 + number, &mut random), 8))
+        .collect();
+    gpu.check(&cases);
+}
+
+const BLOCKS: [usize; 4] = [8, 4, 2, 1];
+
+fn some_jpeg(number: usize, random: &mut Random) -> Vec<u8> {
+    let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+    let (w, h) = match number / SAMPLINGS.len() {
+        small @ 0..16 => (1 + small as u32 % 4, 1 + small as u32 / 4),
+        _ => (random.in_range(1, 200), random.in_range(1, 200)),
+    };
+    let quality = [1, 30, 75, 90, 98, 100][random.below(6) as usize];
+    let restarts = [0, 0, 1, 2, 5, 40][random.below(6) as usize];
+    encode(w, h, sampling, quality, false, restarts)
+}
+
+#[test]
+fn all_samplings_sizes_windows_scales_and_restarts() {
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(1);
+    for scale in 0..4 {
+        let mut cases = Vec::new();
+        for number in 0..320 {
+            let jpeg = some_jpeg(number, &mut random);
+            cases.push(Case::part(jpeg.clone(), BLOCKS[scale], &mut random));
+            cases.push(Case::whole(jpeg, BLOCKS[scale]));
+        }
+        gpu.check(&cases);
+    }
+}
+
+/// Quantization tables of 16 bits, with any numbers: sums wrap and saturate as the CPU's do.
+#[test]
+fn absurd_coefficients() {
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(2);
+    let mut cases = Vec::new();
+    for number in 0..200 {
+        let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+        let mut jpeg = encode(40, 40, sampling, 100, false, 0);
+        while let Some(at) = jpeg.windows(5).position(|m| m[..4] == [0xFF, 0xDB, 0, 67]) {
+            let mut table = vec![0xFF, 0xDB, 0, 131, 0x10 | jpeg[at + 4]];
+            for i in 0..64 {
+                let factor = match random.below(4) {
+                    0 => random.below(65536) as u16,
+                    1 => random.below(4000) as u16,
+                    _ => u16::from(jpeg[at + 5 + i]),
+                };
+                table.extend(factor.to_be_bytes());
+            }
+            jpeg.splice(at..at + 69, table);
+        }
+        cases.extend(BLOCKS.map(|block| Case::whole(jpeg.clone(), block)));
+    }
+    gpu.check(&cases);
+}
+
+/// Any factors that the CPU decoder takes: data of another sampling are decoded all the same.
+#[test]
+fn odd_sampling_factors() {
+    const FACTORS: [u8; 12] = [
+        0x11, 0x12, 0x21, 0x22, 0x14, 0x41, 0x42, 0x24, 0x31, 0x13, 0x44, 0x33,
+    ];
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(3);
+    let mut cases = Vec::new();
+    for number in 0..400 {
+        let mut jpeg = encode(90, 250, SAMPLINGS[number % 2 * 2], 98, false, 0);
+        let (_, components) = look(&jpeg);
+        let at = jpeg.windows(2).position(|m| m == [0xFF, 0xC0]).unwrap() + 4;
+        // Fewer rows, so that there are data for all.
+        jpeg[at + 1] = 0;
+        jpeg[at + 2] = random.in_range(1, 40) as u8;
+        for component in 0..components {
+            jpeg[at + 7 + 3 * component] = FACTORS[random.below(12) as usize];
+        }
+        for block in BLOCKS {
+            let case = Case::whole(jpeg.clone(), block);
+            cases.extend(case.expected().is_some().then_some(case));
+        }
+    }
+    assert!(cases.len() > 100, "{}", cases.len());
+    gpu.check(&cases);
+}
+
+#[test]
+fn photos_are_equal() {
+    let Some(mut gpu) = Gpu::open(PartLimits {
+        pictures: 64,
+        rows: 32 << 20,
+        pixels: 32 << 20,
+    }) else {
+        return;
+    };
+    let mut random = Random::new(4);
+    let mut cases = Vec::new();
+    for (number, (_, jpeg)) in photos().into_iter().enumerate().step_by(5) {
+        let whole = Case::whole(jpeg.clone(), BLOCKS[number / 5 % 4]);
+        if whole.expected().is_some() {
+            cases.push(whole);
+            cases.push(Case::part(jpeg, 8, &mut random));
+        }
+    }
+    gpu.check(&cases);
+}
+
+/// A damaged file is flagged, or has the CPU's pixels; whole ones beside it are untouched.
+#[test]
+fn damaged_files_are_flagged_and_spoil_no_other() {
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(5);
+    let mut cases = Vec::new();
+    for number in 0..600 {
+        let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+        let restarts = [0, 0, 3][number % 3];
+        let quality = [50, 85, 95][number % 7 % 3];
+        let mut jpeg = encode(120, 90, sampling, quality, false, restarts);
+        let scan = jpeg.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap() + 14;
+        if number % 5 == 0 {
+            let len = scan as u64 + random.below((jpeg.len() - scan) as u64);
+            jpeg.truncate(len as usize);
+        }
+        for _ in 0..[0, 1, 1, 3, 20][number % 5] {
+            let at = scan + random.below((jpeg.len() - scan) as u64) as usize;
+            jpeg[at] ^= 1 << random.below(8);
+        }
+        cases.push(Case::part(jpeg, BLOCKS[number / 7 % 4], &mut random));
+        cases.push(Case::whole(some_jpeg(number, &mut random), 8));
+    }
+    let outcomes = gpu.decode(&cases, |_, _| {});
+    let (mut equal, mut flagged, mut refused) = (0, 0, 0);
+    for (number, (case, outcome)) in cases.iter().zip(outcomes).enumerate() {
+        match (outcome, case.expected()) {
+            (Outcome::Pixels(pixels), expected) => {
+                assert!(
+                    Some(pixels) == expected,
+                    "case {number}: {:?}",
+                    case.job().window
+                );
+                equal += 1;
+            }
+            (Outcome::Flagged(_), _) if number % 2 == 0 => flagged += 1,
+            (Outcome::Refused, _) if number % 2 == 0 => refused += 1,
+            (outcome, _) => panic!("case {number}: {outcome:?}"),
+        }
+    }
+    println!("{equal} equal, {flagged} flagged, {refused} refused");
+    assert!(equal > 650 && flagged > 100 && refused > 50);
+}
+
+/// Rows that change after they were checked: kernels end, and other pictures are untouched.
+#[test]
+fn coded_data_may_be_anything() {
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(6);
+    let cases: Vec<Case> = (0..300)
+        .map(|number| Case::whole(some_jpeg(128 + number, &mut random), BLOCKS[number % 4]))
+        .collect();
+    let outcomes = gpu.decode(&cases, |number, data| match number % 6 {
+        1 => data.fill(0),
+        3 => data.fill(0xFF),
+        5 => data.fill_with(|| random.next() as u8),
+        _ => {}
+    });
+    for (number, (case, outcome)) in cases.iter().zip(outcomes).enumerate() {
+        if number % 2 == 0 {
+            assert!(
+                outcome == Outcome::Pixels(case.expected().unwrap()),
+                "case {number}"
+            );
+        }
+    }
+}
+
+/// Pictures that fit no more wait for the next part, and one that fits none is told apart.
+#[test]
+fn parts_take_what_fits() {
+    let Some(mut gpu) = Gpu::open(PartLimits {
+        pictures: 3,
+        rows: 256 << 10,
+        pixels: 100_000,
+    }) else {
+        return;
+    };
+    let mut random = Random::new(7);
+    let cases: Vec<Case> = (0..40)
+        .map(|number| Case::whole(some_jpeg(128 + number, &mut random), 8))
+        .collect();
+    gpu.check(&cases);
+    let large = Case::whole(encode(1500, 1500, Sampling::S444, 90, false, 0), 8);
+    let mut row = vec![0; large.jpeg.len() + (80 << 10)];
+    write_row(&large.job(), Form::Plain, &mut row).unwrap();
+    let read = CodedPicture::read(&row).unwrap();
+    assert!(!gpu.lane.add(&read, read.data.start));
+}

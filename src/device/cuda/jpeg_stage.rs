@@ -1,0 +1,379 @@
+//! JPEGs decoded by the kernels of `kernels/jpeg.cu`: from rows of coded data to RGB on the
+//! device, bit by bit what the CPU decoder makes.
+//!
+//! In the consumer. A lane is a stream with memory for a part of a batch; several lanes fill the
+//! device while pictures of one wait for their last chains. Each picture has an error word: any
+//! bit sends it to the CPU decoder, whose verdict and pixels count.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUdeviceptr};
+
+use super::context::{Context, Event, Stream};
+use super::memory::{DeviceBuffer, HostBuffer};
+use super::module::{Grid, Module};
+use crate::device::jpeg_part::{
+    COLOUR_THREADS, KERNELS, Launches, Mapped, Part, PartLimits, Shared, THREADS, WIDE_THREADS,
+};
+use crate::error::{Error, Result};
+use crate::picture::jpeg::coded::{CodedPicture, MAX_ENTRIES};
+
+const PTX: &str = include_str!("../../../kernels/jpeg.ptx");
+
+/// `Batch` of `kernels/jpeg/types.cuh`: addresses.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct KernelBatch {
+    pictures: CUdeviceptr,
+    segments: CUdeviceptr,
+    maps: CUdeviceptr,
+    coded: CUdeviceptr,
+    work: CUdeviceptr,
+    states: CUdeviceptr,
+    memos: CUdeviceptr,
+    firsts: CUdeviceptr,
+    sums: CUdeviceptr,
+    errors: CUdeviceptr,
+}
+
+/// The kernels, loaded.
+#[derive(Debug)]
+pub(crate) struct JpegKernels {
+    context: Arc<Context>,
+    modules: [Module; 8],
+    /// Threads of a block of chains: as many as its shared memory holds.
+    chain_threads: u32,
+}
+
+impl JpegKernels {
+    /// # Errors
+    /// When the driver cannot load them.
+    pub(crate) fn load(context: &Arc<Context>) -> Result<Arc<Self>> {
+        let shared = context
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        // Turing has 64 KiB, which hold chains of half as many threads.
+        let threads = match Shared::most_of_chains(THREADS) <= shared {
+            true => THREADS,
+            false => THREADS / 2,
+        };
+        Self::with_chain_threads(context, threads)
+    }
+
+    /// Kernels whose blocks of chains have so many threads.
+    pub(super) fn with_chain_threads(
+        context: &Arc<Context>,
+        chain_threads: u32,
+    ) -> Result<Arc<Self>> {
+        let modules = Module::load_all(context, PTX, KERNELS)?;
+        for (module, name) in modules.iter().zip(KERNELS) {
+            let shared = match name {
+                "jpeg_chains" => Shared::most_of_chains(chain_threads),
+                "jpeg_coefficients" => Shared::of_coefficients(MAX_ENTRIES).bytes,
+                _ => continue,
+            };
+            module.allow_shared(shared)?;
+        }
+        Ok(Arc::new(Self {
+            context: context.clone(),
+            modules,
+            chain_threads,
+        }))
+    }
+}
+
+/// A picture that was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DecodedPicture {
+    /// Of the window's first pixel.
+    pub(crate) address: u64,
+    /// Bytes from row to row.
+    pub(crate) pitch: usize,
+    /// Bits of `kernels/jpeg/types.cuh`; 0 for a picture that is right.
+    pub(crate) error: u32,
+}
+
+/// A stream, and memory for a part of a batch.
+#[derive(Debug)]
+pub(crate) struct JpegLane {
+    kernels: Arc<JpegKernels>,
+    part: Part,
+    rows: DeviceBuffer,
+    descriptors: DeviceBuffer,
+    work: DeviceBuffer,
+    errors: DeviceBuffer,
+    /// Descriptors on their way to the device, and errors on their way back.
+    pinned: HostBuffer,
+    pinned_errors: HostBuffer,
+    over: Option<Event>,
+    /// When each stage of the last part ended, if that is measured.
+    #[cfg(test)]
+    marks: Option<std::cell::RefCell<Vec<Event>>>,
+    // Last: it is drained before what it uses is freed, in `drop`.
+    stream: Stream,
+}
+
+impl JpegLane {
+    /// Takes all the memory that parts of these limits need.
+    ///
+    /// # Errors
+    /// When the device has not enough memory.
+    pub(crate) fn new(kernels: &Arc<JpegKernels>, limits: PartLimits) -> Result<Self> {
+        let context = &kernels.context;
+        let memory = limits.memory();
+        let device = |bytes, what| DeviceBuffer::new(context, bytes, what);
+        Ok(Self {
+            kernels: kernels.clone(),
+            part: Part::new(limits, kernels.chain_threads),
+            rows: device(memory.rows, "coded pictures")?,
+            descriptors: device(memory.descriptors, "descriptions of coded pictures")?,
+            work: device(memory.work, "decoded pictures")?,
+            errors: device(memory.errors, "verdicts of pictures")?,
+            pinned: HostBuffer::new(context, memory.descriptors, "descriptions of pictures")?,
+            pinned_errors: HostBuffer::new(context, memory.errors, "verdicts of pictures")?,
+            over: None,
+            #[cfg(test)]
+            marks: None,
+            stream: Stream::new(context)?,
+        })
+    }
+
+    /// Adds a picture to the part that is put together; its coded data begin so many bytes behind
+    /// the part's first row. False if it does not fit beside the others.
+    pub(crate) fn add(&mut self, picture: &CodedPicture, at: usize) -> bool {
+        self.over.is_none() && self.part.add(picture, at)
+    }
+
+    /// Copies the rows and decodes the part.
+    ///
+    /// # Safety
+    /// `rows` must be pinned memory that holds the coded data of all pictures that were added,
+    /// and stay until [`Self::wait`] or drop. It may change meanwhile: then pixels are anything.
+    ///
+    /// # Errors
+    /// When the driver refuses, which makes the context unfit.
+    pub(crate) unsafe fn submit(&mut self, rows: *const u8, len: usize) -> Result<()> {
+        let launches = self.part.write(self.pinned.bytes_mut());
+        let launches = launches.ok_or_else(|| Error::Device {
+            what: "a part of coded pictures does not fit its descriptions".into(),
+        })?;
+        self.mark()?;
+        // SAFETY: pinned, and longer than what is copied (both buffers check that); it stays, as
+        // the caller says, or as long as `self`.
+        unsafe {
+            self.stream.upload(&self.rows, rows, len)?;
+            self.stream.upload(
+                &self.descriptors,
+                self.pinned.as_ptr(),
+                launches.descriptors,
+            )?;
+        }
+        self.clear(&launches)?;
+        self.mark()?;
+        let batch = self.batch(&launches);
+        // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
+        // with each picture (`Part::add`), and the launches are those of the same part.
+        unsafe { self.launch(batch, &launches)? };
+        let (to, from) = (self.pinned_errors.as_ptr(), self.errors.address());
+        let len = 4 * launches.pictures as usize;
+        // SAFETY: `len` bytes of both, by the limits; the pinned ones are read after `wait`.
+        self.context().work("cuMemcpyDtoHAsync_v2", || unsafe {
+            sys::cuMemcpyDtoHAsync_v2(to.cast_mut().cast(), from, len, self.stream.raw())
+        })?;
+        self.over = Some(self.stream.record()?);
+        Ok(())
+    }
+
+    /// Keeps when the stages end. In tests alone.
+    fn mark(&self) -> Result<()> {
+        #[cfg(test)]
+        if let Some(marks) = &self.marks {
+            marks.borrow_mut().push(self.stream.mark()?);
+        }
+        Ok(())
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        self.stream.context()
+    }
+
+    fn clear(&self, launches: &Launches) -> Result<()> {
+        let (states, errors) = (self.work.address(), self.errors.address());
+        let (bytes, pictures) = (launches.states, launches.pictures as usize);
+        // SAFETY: both lie inside of their buffers (`Part::add`).
+        self.context().work("cuMemsetD8Async", || unsafe {
+            sys::cuMemsetD8Async(states, 0xFF, bytes, self.stream.raw())
+        })?;
+        // SAFETY: as above.
+        self.context().work("cuMemsetD32Async", || unsafe {
+            sys::cuMemsetD32Async(errors, 0, pictures, self.stream.raw())
+        })
+    }
+
+    fn batch(&self, launches: &Launches) -> KernelBatch {
+        let (descriptors, work) = (self.descriptors.address(), self.work.address());
+        let sums = work + launches.states as u64;
+        KernelBatch {
+            pictures: descriptors,
+            segments: descriptors + launches.segments_at as u64,
+            maps: descriptors + launches.maps_at as u64,
+            coded: self.rows.address(),
+            work: work + self.part.data_at() as u64,
+            states: work,
+            memos: work + launches.states as u64 / 5,
+            firsts: sums + launches.sums as u64,
+            sums,
+            errors: self.errors.address(),
+        }
+    }
+
+    /// # Safety
+    /// All that `batch` leads to must be as the kernels take it, until the stream is over.
+    unsafe fn launch(&self, mut batch: KernelBatch, launches: &Launches) -> Result<()> {
+        let threads = self.kernels.chain_threads;
+        let (chain, coefficient) = (launches.chain_shared, launches.coefficient_shared);
+        let all = |threads| Launch {
+            blocks: launches.pictures,
+            threads,
+            shared: 0,
+            arguments: [0; 3],
+            count: 0,
+        };
+        let mapped = |mapped: Mapped, threads, shared: u32, more: [u32; 2], count| Launch {
+            blocks: mapped.blocks,
+            threads,
+            shared,
+            arguments: [mapped.map, more[0], more[1]],
+            count,
+        };
+        let words = [chain.words_at, chain.walks_at];
+        let launches = [
+            all(WIDE_THREADS),
+            mapped(launches.chains, threads, chain.bytes, words, 3),
+            all(WIDE_THREADS),
+            mapped(
+                launches.coefficients,
+                THREADS,
+                coefficient.bytes,
+                [coefficient.words_at, 0],
+                2,
+            ),
+            all(WIDE_THREADS),
+            mapped(launches.rgb, THREADS, 0, [0; 2], 1),
+            mapped(launches.planes, THREADS, 0, [0; 2], 1),
+            mapped(launches.colour, COLOUR_THREADS, 0, [0; 2], 1),
+        ];
+        for (module, mut launch) in self.kernels.modules.iter().zip(launches) {
+            if launch.blocks == 0 {
+                self.mark()?;
+                continue;
+            }
+            let numbers = launch.arguments.each_mut().map(ptr::from_mut);
+            let first = ptr::from_mut(&mut batch).cast::<c_void>();
+            let mut arguments = [
+                first,
+                numbers[0].cast(),
+                numbers[1].cast(),
+                numbers[2].cast(),
+            ];
+            let grid = Grid {
+                blocks: (launch.blocks, 1, 1),
+                threads: (launch.threads, 1),
+                shared: launch.shared,
+            };
+            let arguments = &mut arguments[..1 + launch.count];
+            // SAFETY: the arguments are those that the kernel declares, in order and size; what
+            // they lead to is right by this function's contract.
+            unsafe { module.launch(&self.stream, grid, arguments)? };
+            self.mark()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the part, and begins another.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub(crate) fn wait(&mut self) -> Result<Vec<DecodedPicture>> {
+        let Some(over) = self.over.take() else {
+            return Ok(Vec::new());
+        };
+        over.wait()?;
+        let rgb = self.work.address() + self.part.data_at() as u64;
+        let errors = self.pinned_errors.bytes_mut().chunks_exact(4);
+        let errors = errors.map(|word| bytemuck::pod_read_unaligned::<u32>(word));
+        let pictures = self.part.pictures().iter().zip(errors);
+        let pictures = pictures.map(|(picture, error)| {
+            let (first, pitch) = picture.window();
+            DecodedPicture {
+                address: rgb + picture.rgb + first as u64,
+                pitch,
+                error,
+            }
+        });
+        let pictures = pictures.collect();
+        self.part.clear();
+        Ok(pictures)
+    }
+}
+
+#[cfg(test)]
+impl JpegLane {
+    /// Fills the memory of decoded pictures, so that what a kernel does not write is seen.
+    pub(crate) fn poison(&self) -> Result<()> {
+        let (address, len) = (self.work.address(), self.work.len());
+        // SAFETY: all of a buffer of this lane, whose stream it is put into.
+        self.context().work("cuMemsetD8Async", || unsafe {
+            sys::cuMemsetD8Async(address, 0xA5, len, self.stream.raw())
+        })
+    }
+
+    /// Measures the stages of the next part.
+    pub(crate) fn time_stages(&mut self) {
+        self.marks = Some(Default::default());
+    }
+
+    /// Seconds of each stage of the last part: copies, then the kernels.
+    pub(crate) fn stage_times(&self) -> Vec<f64> {
+        let marks = self.marks.as_ref().map(std::cell::RefCell::borrow);
+        let marks = marks.as_deref().map_or(&[][..], Vec::as_slice);
+        let pairs = marks.windows(2);
+        pairs
+            .map(|pair| pair[1].seconds_since(&pair[0]).unwrap())
+            .collect()
+    }
+
+    /// The window's rows of a picture, without gaps.
+    pub(crate) fn read_back(
+        &self,
+        picture: &DecodedPicture,
+        (width, height): (usize, usize),
+    ) -> Result<Vec<u8>> {
+        let mut rows = vec![0u8; picture.pitch * height];
+        let len = rows.len() - (picture.pitch - 3 * width);
+        // SAFETY: the window lies in its frame, whose bytes `Part::add` has counted; the copy is
+        // over when the call returns.
+        self.context().work("cuMemcpyDtoH_v2", || unsafe {
+            sys::cuMemcpyDtoH_v2(rows.as_mut_ptr().cast(), picture.address, len)
+        })?;
+        let rows = rows.chunks_exact(picture.pitch);
+        Ok(rows.flat_map(|row| &row[..3 * width]).copied().collect())
+    }
+}
+
+/// A launch: its grid, and the numbers behind the batch.
+#[derive(Debug, Clone, Copy)]
+struct Launch {
+    blocks: u32,
+    threads: u32,
+    shared: u32,
+    arguments: [u32; 3],
+    count: usize,
+}
+
+impl Drop for JpegLane {
+    fn drop(&mut self) {
+        self.stream.drain();
+    }
+}

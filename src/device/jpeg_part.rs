@@ -1,0 +1,342 @@
+//! A part of a batch of JPEGs for the kernels of `kernels/jpeg.cu`: where each picture's arrays lie
+//! in memory of fixed size, and how the launches are cut.
+//!
+//! In the consumer. Pure: no device.
+
+use std::mem::size_of;
+
+use crate::picture::jpeg::coded::{
+    CHAIN_UNITS, CodedPicture, KernelPicture, KernelSegment, MANY, MAX_ENTRIES, UNIT_BITS,
+};
+
+/// The kernels' names in their PTX, in the order of their launches.
+pub(crate) const KERNELS: [&str; 8] = [
+    "jpeg_tables",
+    "jpeg_chains",
+    "jpeg_scan",
+    "jpeg_coefficients",
+    "jpeg_dc",
+    "jpeg_rgb",
+    "jpeg_planes",
+    "jpeg_colour",
+];
+
+/// Threads of a block, as `kernels/jpeg/types.cuh` has them.
+pub(crate) const THREADS: u32 = 128;
+pub(crate) const WIDE_THREADS: u32 = 512;
+pub(crate) const COLOUR_THREADS: u32 = 256;
+
+/// What arrays begin at a multiple of.
+const ALIGNMENT: usize = 256;
+
+/// Bytes of a unit of coded data: its state, four memos, and where its blocks go.
+const STATE: usize = 8 + 4 * 8;
+const UNIT: usize = STATE + 4 + 3 * 4;
+
+/// Bytes of a pixel of the window: coefficients, infos, samples or none, RGB. 4:4:4 takes most.
+const PIXEL: f64 = 9.5;
+
+/// Bytes of a picture besides: its lookups, and blocks at the window's edges.
+const PICTURE: usize = 64 << 10;
+
+/// What a part may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PartLimits {
+    pub(crate) pictures: usize,
+    /// Bytes of rows, all together.
+    pub(crate) rows: usize,
+    /// Pixels of windows, all together.
+    pub(crate) pixels: usize,
+}
+
+/// The memory of a part: on the device all of it, and `descriptors` in pinned memory too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PartMemory {
+    pub(crate) rows: usize,
+    pub(crate) descriptors: usize,
+    pub(crate) work: usize,
+    pub(crate) errors: usize,
+}
+
+impl PartLimits {
+    /// The memory of a part within these limits: all that a run takes.
+    pub(crate) fn memory(&self) -> PartMemory {
+        let segments = self.rows / 64 + self.pictures;
+        // A block of the finest launch makes 1,024 pixels; a few blocks more for each picture.
+        let blocks = self.pixels / 512 + 8 * self.pictures + self.rows / (UNIT_BITS as usize / 8);
+        let units = 2 * self.rows / (UNIT_BITS as usize / 8) + self.pictures;
+        let work = (self.pixels as f64 * PIXEL) as usize + self.pictures * PICTURE + units * UNIT;
+        PartMemory {
+            rows: self.rows.next_multiple_of(ALIGNMENT),
+            descriptors: self.pictures * size_of::<KernelPicture>()
+                + segments * size_of::<KernelSegment>()
+                + (2 * blocks).next_multiple_of(ALIGNMENT),
+            work: work.next_multiple_of(ALIGNMENT),
+            errors: 4 * self.pictures,
+        }
+    }
+}
+
+impl PartMemory {
+    /// On the device.
+    pub(crate) fn device_bytes(&self) -> usize {
+        self.rows + self.descriptors + self.work + self.errors
+    }
+}
+
+/// Shared memory of a block, beyond what a kernel declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shared {
+    /// Bytes of lookups: where words begin.
+    pub(crate) words_at: u32,
+    /// Where the words of chains that go on begin.
+    pub(crate) walks_at: u32,
+    pub(crate) bytes: u32,
+}
+
+/// Words of coded data, one left out after every `1 << spread`, as bytes.
+fn spread(words: u32, spread: u32) -> u32 {
+    4 * (words + (words >> spread) + 2).next_multiple_of(4)
+}
+
+impl Shared {
+    /// Of `jpeg_chains`, with `threads` a block and these entries.
+    pub(crate) fn of_chains(threads: u32, entries: usize) -> Self {
+        let words_at = 2 * entries as u32;
+        let words = threads * CHAIN_UNITS * UNIT_BITS / 32 + 8;
+        let walks_at = words_at + spread(words, 6);
+        Self {
+            words_at,
+            walks_at,
+            bytes: walks_at + threads * (UNIT_BITS / 32 + 5) * 4,
+        }
+    }
+
+    /// Of `jpeg_coefficients`.
+    pub(crate) fn of_coefficients(entries: usize) -> Self {
+        let words_at = 2 * entries as u32;
+        let bytes = words_at + spread(THREADS * UNIT_BITS / 32 + 76, 4);
+        Self {
+            words_at,
+            walks_at: bytes,
+            bytes,
+        }
+    }
+
+    /// Most that a block of chains takes, with what the kernel declares itself.
+    pub(crate) fn most_of_chains(threads: u32) -> u32 {
+        Self::of_chains(threads, MAX_ENTRIES + 4 * MANY).bytes + 256
+    }
+}
+
+/// A launch whose blocks find their pictures in a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mapped {
+    /// Where its map begins, entries.
+    pub(crate) map: u32,
+    pub(crate) blocks: u32,
+}
+
+/// The launches of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Launches {
+    pub(crate) pictures: u32,
+    pub(crate) chains: Mapped,
+    pub(crate) coefficients: Mapped,
+    pub(crate) rgb: Mapped,
+    pub(crate) planes: Mapped,
+    pub(crate) colour: Mapped,
+    pub(crate) chain_shared: Shared,
+    pub(crate) coefficient_shared: Shared,
+    /// Bytes of states and memos, which are set to ones; of sums and firsts behind them.
+    pub(crate) states: usize,
+    pub(crate) sums: usize,
+    pub(crate) firsts: usize,
+    /// Where segments and maps begin among the descriptors, and their end.
+    pub(crate) segments_at: usize,
+    pub(crate) maps_at: usize,
+    pub(crate) descriptors: usize,
+}
+
+/// A part that is being put together.
+#[derive(Debug)]
+pub(crate) struct Part {
+    limits: PartLimits,
+    memory: PartMemory,
+    chain_threads: u32,
+    pictures: Vec<KernelPicture>,
+    segments: Vec<KernelSegment>,
+    /// Of chains, coefficients, rgb, planes, colour.
+    maps: [Vec<u16>; 5],
+    units: usize,
+    /// Bytes of the pictures' arrays.
+    data: usize,
+    entries: (usize, usize),
+}
+
+impl Part {
+    /// An empty one. `chain_threads`: of a block of chains.
+    pub(crate) fn new(limits: PartLimits, chain_threads: u32) -> Self {
+        Self {
+            limits,
+            memory: limits.memory(),
+            chain_threads,
+            pictures: Vec::with_capacity(limits.pictures),
+            segments: Vec::new(),
+            maps: Default::default(),
+            units: 0,
+            data: 0,
+            entries: (0, 0),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.pictures.clear();
+        self.segments.clear();
+        for map in &mut self.maps {
+            map.clear();
+        }
+        (self.units, self.data, self.entries) = (0, 0, (0, 0));
+    }
+
+    pub(crate) fn pictures(&self) -> &[KernelPicture] {
+        &self.pictures
+    }
+
+    /// Adds a picture whose coded data begin at `coded`, bytes behind the part's first row. False
+    /// if it does not fit beside the others; if it is the first, it fits no part.
+    pub(crate) fn add(&mut self, coded: &CodedPicture, at: usize) -> bool {
+        let mut picture = coded.picture;
+        let needs = picture.memory();
+        let lengths = [
+            needs.tables,
+            needs.coefficients,
+            needs.infos,
+            needs.planes,
+            needs.rgb,
+        ];
+        let mut data = self.data;
+        let places = lengths.map(|length| {
+            let place = data;
+            data = (data + length).next_multiple_of(ALIGNMENT);
+            place as u64
+        });
+        let units = self.units + picture.units as usize;
+        let maps = Self::blocks(&picture, self.chain_threads);
+        let blocks: usize = self.maps.iter().map(Vec::len).sum();
+        let more: usize = maps.iter().map(|&blocks| blocks as usize).sum();
+        let descriptors = Self::descriptors(
+            self.pictures.len() + 1,
+            self.segments.len() + coded.segments.len(),
+            blocks + more,
+        );
+        let is_full = self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
+            || data + Self::unit_bytes(units) > self.memory.work
+            || descriptors.2 > self.memory.descriptors
+            || at + (coded.data.end - coded.data.start) > self.memory.rows;
+        if is_full {
+            return false;
+        }
+        picture.coded = at as u64;
+        [
+            picture.tables,
+            picture.coefficients,
+            picture.infos,
+            picture.planes,
+            picture.rgb,
+        ] = places;
+        picture.first_unit = self.units as u32;
+        picture.segment = self.segments.len() as u32;
+        let firsts = [
+            &mut picture.chain_block,
+            &mut picture.piece_block,
+            &mut picture.rgb_block,
+            &mut picture.plane_block,
+            &mut picture.colour_block,
+        ];
+        let number = self.pictures.len() as u16;
+        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(maps) {
+            *first = map.len() as u32;
+            map.extend(std::iter::repeat_n(number, blocks as usize));
+        }
+        (self.units, self.data) = (units, data);
+        let (chains, values) = picture.entries();
+        self.entries = (self.entries.0.max(chains), self.entries.1.max(values));
+        self.segments.extend_from_slice(&coded.segments);
+        self.pictures.push(picture);
+        true
+    }
+
+    /// Blocks of the launches.
+    fn blocks(picture: &KernelPicture, chain_threads: u32) -> [u32; 5] {
+        let kept = picture.kept().map(|blocks| blocks.div_ceil(THREADS));
+        let [rgb, planes, colour] = match picture.is_whole() {
+            true => [kept.take(1).sum(), 0, 0],
+            false => [0, kept.sum(), picture.fours().div_ceil(COLOUR_THREADS)],
+        };
+        [
+            picture.chains.div_ceil(chain_threads),
+            picture.units.div_ceil(THREADS),
+            rgb,
+            planes,
+            colour,
+        ]
+    }
+
+    /// Bytes of the arrays of units.
+    fn unit_bytes(units: usize) -> usize {
+        (units * UNIT).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Where segments and maps begin, and the end of all.
+    fn descriptors(pictures: usize, segments: usize, blocks: usize) -> (usize, usize, usize) {
+        let segments_at = pictures * size_of::<KernelPicture>();
+        let maps_at = segments_at + segments * size_of::<KernelSegment>();
+        (segments_at, maps_at, maps_at + 2 * blocks)
+    }
+
+    /// Writes the descriptors to the start of `to`.
+    pub(crate) fn write(&self, to: &mut [u8]) -> Option<Launches> {
+        let blocks = self.maps.iter().map(Vec::len).sum();
+        let (segments_at, maps_at, end) =
+            Self::descriptors(self.pictures.len(), self.segments.len(), blocks);
+        let to = to.get_mut(..end)?;
+        to[..segments_at].copy_from_slice(bytemuck::cast_slice(&self.pictures));
+        to[segments_at..maps_at].copy_from_slice(bytemuck::cast_slice(&self.segments));
+        let mut at = maps_at;
+        let mut map = 0;
+        let mapped = self.maps.each_ref().map(|blocks| {
+            let next = at + 2 * blocks.len();
+            to[at..next].copy_from_slice(bytemuck::cast_slice(blocks));
+            let mapped = Mapped {
+                map,
+                blocks: blocks.len() as u32,
+            };
+            at = next;
+            map += mapped.blocks;
+            mapped
+        });
+        let [chains, coefficients, rgb, planes, colour] = mapped;
+        Some(Launches {
+            pictures: self.pictures.len() as u32,
+            chains,
+            coefficients,
+            rgb,
+            planes,
+            colour,
+            chain_shared: Shared::of_chains(self.chain_threads, self.entries.0),
+            coefficient_shared: Shared::of_coefficients(self.entries.1),
+            states: STATE * self.units,
+            sums: 12 * self.units,
+            firsts: 4 * self.units,
+            segments_at,
+            maps_at,
+            descriptors: end,
+        })
+    }
+
+    /// Where the pictures' arrays begin in the work memory.
+    pub(crate) fn data_at(&self) -> usize {
+        Self::unit_bytes(self.units)
+    }
+}

@@ -1,0 +1,151 @@
+//! Rows of coded data, without a device: what is written is what the file has, and whatever else
+//! stands in a row is refused or stays within its memory.
+
+use super::super::super::fixtures::{Random, Sampling, encode};
+use super::super::Form;
+use super::super::job::{Job, Refusal, Window};
+use super::*;
+
+const SAMPLINGS: [Sampling; 7] = [
+    Sampling::S444,
+    Sampling::S422,
+    Sampling::S420,
+    Sampling::S411,
+    Sampling::S440,
+    Sampling::Grey,
+    Sampling::AdobeRgb,
+];
+
+fn job(jpeg: &[u8], size: (usize, usize), sampling: Sampling) -> Job<'_> {
+    Job {
+        bytes: jpeg,
+        size,
+        components: if sampling == Sampling::Grey { 1 } else { 3 },
+        block: 8,
+        window: Window {
+            x: 0,
+            y: 0,
+            w: size.0,
+            h: size.1,
+        },
+    }
+}
+
+fn row(job: &Job<'_>, form: Form) -> Result<Vec<u8>, Refusal> {
+    let mut row = vec![0xEE; job.bytes.len() + (80 << 10)];
+    let len = write_row(job, form, &mut row)?;
+    row.truncate(len);
+    Ok(row)
+}
+
+/// Coded data as T.81 says: a zero after 0xff goes, and so do restart markers.
+fn unstuffed(jpeg: &[u8]) -> Vec<u8> {
+    let scan = jpeg.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap();
+    let len = u16::from_be_bytes([jpeg[scan + 2], jpeg[scan + 3]]);
+    let mut bytes = jpeg[scan + 2 + usize::from(len)..].iter();
+    let mut out = Vec::new();
+    while let Some(&byte) = bytes.next() {
+        if byte != 0xFF {
+            out.push(byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(0) => out.push(0xFF),
+            Some(0xD0..=0xD7) => {}
+            _ => break,
+        }
+    }
+    out
+}
+
+#[test]
+fn rows_hold_the_unstuffed_data_of_each_form() {
+    let mut random = Random::new(1);
+    for number in 0..200 {
+        let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+        let (w, h) = (random.in_range(1, 120), random.in_range(1, 120));
+        let restarts = [0, 0, 1, 3][number % 4];
+        let jpeg = encode(w, h, sampling, 97, false, restarts);
+        let job = job(&jpeg, (w as usize, h as usize), sampling);
+        let plain = row(&job, Form::Plain).unwrap();
+        assert!(plain == row(&job, Form::best()).unwrap());
+        let read = CodedPicture::read(&plain).unwrap();
+        let expected = unstuffed(&jpeg);
+        let data = &plain[read.data.clone()];
+        assert_eq!(data[..expected.len()], expected);
+        assert!(data.len() < expected.len() + 16 && data[expected.len()..].iter().all(|&b| b == 0));
+        assert_eq!(read.data.end, plain.len());
+    }
+}
+
+/// Whatever a row's header states, it is refused, or the memory follows from it.
+#[test]
+fn rows_of_other_processes_do_no_harm() {
+    let mut random = Random::new(2);
+    let (mut taken, mut refused) = (0, 0);
+    for number in 0..4000 {
+        let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+        let jpeg = encode(70, 50, sampling, 90, false, [0, 2][number % 2]);
+        let mut row = row(&job(&jpeg, (70, 50), sampling), Form::Plain).unwrap();
+        for _ in 0..1 + number % 3 {
+            let at = random.below(row.len().min(2000) as u64) as usize;
+            row[at] = random.next() as u8;
+        }
+        if number % 9 == 0 {
+            row.truncate(random.below(row.len() as u64) as usize);
+        }
+        match CodedPicture::read(&row) {
+            Ok(read) => {
+                taken += 1;
+                assert!(read.data.end <= row.len());
+                let units = read.picture.units as usize;
+                assert!(units <= row.len() * 8 / UNIT_BITS as usize + read.segments.len());
+                // At most 9.5 bytes a pixel of whole MCUs of 32 x 32 pixels, and the lookups.
+                let memory = read.picture.memory();
+                assert!(memory.coefficients <= 10 * 128 * 8 * 8, "{memory:?}");
+                assert!(memory.tables <= 2 * (2 * MAX_ENTRIES + 4 * MANY));
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(taken > 500 && refused > 500, "{taken} {refused}");
+}
+
+#[test]
+fn what_kernels_cannot_decode_is_refused() {
+    let whole = |jpeg: &[u8], size, sampling| row(&job(jpeg, size, sampling), Form::Plain).err();
+    let plain = encode(33, 21, Sampling::S420, 90, false, 0);
+    assert_eq!(whole(&plain, (33, 21), Sampling::S420), None);
+    assert_eq!(
+        whole(&plain, (33, 22), Sampling::S420),
+        Some(Refusal::Unsupported)
+    );
+    let progressive = encode(33, 21, Sampling::S420, 90, true, 0);
+    assert_eq!(
+        whole(&progressive, (33, 21), Sampling::S420),
+        Some(Refusal::Unsupported)
+    );
+    // A restart marker that is not the one that is due; data without one.
+    let mut restarts = encode(33, 21, Sampling::S420, 90, false, 1);
+    let at = restarts.windows(2).position(|m| m == [0xFF, 0xD1]).unwrap();
+    restarts[at + 1] = 0xD2;
+    assert_eq!(
+        whole(&restarts, (33, 21), Sampling::S420),
+        Some(Refusal::Damaged)
+    );
+    restarts.truncate(at);
+    assert_eq!(
+        whole(&restarts, (33, 21), Sampling::S420),
+        Some(Refusal::Damaged)
+    );
+    let job = job(&plain, (33, 21), Sampling::S420);
+    let short = write_row(&job, Form::Plain, &mut [0; 1800]);
+    assert!(matches!(short, Err(Refusal::NoMemory | Refusal::Damaged)));
+}
+
+/// The kernels' structs have these sizes, too (`kernels/jpeg/types.cuh`).
+#[test]
+fn structs_have_the_sizes_of_the_kernels() {
+    assert_eq!(size_of::<KernelPicture>(), 1952);
+    assert_eq!(size_of::<KernelSegment>(), 16);
+}
