@@ -73,10 +73,10 @@ __device__ __forceinline__ u64 memo(u32 blocks, u32 end, u32 start) {
     return (u64)blocks << 32 | end << 16 | start;
 }
 
-// Dynamic shared memory: entries up to `words_at`, words up to `walks_at`, and WALK_WORDS a
-// thread.
+// Dynamic shared memory: entries up to `words_at`, then the words of all chains; when those are
+// done, WALK_WORDS a thread.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    jpeg_chains(const Batch b, u32 map, u32 words_at, u32 walks_at) {
+    jpeg_chains(const Batch b, u32 map, u32 words_at) {
     const u32 picture = b.maps[map + blockIdx.x];
     const Picture &p = b.pictures[picture];
     const u32 first = (blockIdx.x - p.chain_block) * blockDim.x, chain = first + threadIdx.x;
@@ -89,30 +89,32 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                   words);
     stage_tables<true>(b, p, entries, lookups);
     __syncthreads();
-    if (chain >= p.chains) return;
 
-    const Place place = place_of<true>(b, p, chain);
+    const Place place = place_of<true>(b, p, min(chain, p.chains - 1));
     const Codes codes = {entries, &lookups, p.order, p.phases};
     u64 *states = b.states + p.first_unit, *memos = b.memos + (u64)p.first_unit * 4;
     const u64 id = (u64)chain << 32;
     u32 unit = place.unit, state = 0, at = place.start;
-    if (at >= place.end) return;
     Walker walker;
-    start_walk(walker, words, CHAIN_SPREAD, at - first_word * 32, 0, codes);
-    int left = 0;
-    for (; at < place.end; at += UNIT_BITS, unit++) {
-        u32 blocks;
-        left += (int)(min(at + UNIT_BITS, place.end) - at);
-        const u32 end = walk(walker, left, blocks, codes);
-        memos[memo_of(unit, state)] = memo(blocks, end, state);
-        atomicMin(&states[unit], id | blocks << 16 | end);
-        state = end;
+    if (chain < p.chains) {
+        start_walk(walker, words, CHAIN_SPREAD, at - first_word * 32, 0, codes);
+        int left = 0;
+        for (; at < place.end; at += UNIT_BITS, unit++) {
+            u32 blocks;
+            left += (int)(min(at + UNIT_BITS, place.end) - at);
+            const u32 end = walk(walker, left, blocks, codes);
+            memos[memo_of(unit, state)] = memo(blocks, end, state);
+            atomicMin(&states[unit], id | blocks << 16 | end);
+            state = end;
+        }
     }
+    __syncthreads();
+    if (chain >= p.chains) return;
 
     const u32 segment_end = b.segments[p.segment + place.segment].end;
     const u32 *coded = (const u32 *)(b.coded + p.coded);
     const u32 have = (p.coded_bytes + 3) >> 2;
-    u32 *own = (u32 *)((u8 *)shared_memory + walks_at) + threadIdx.x * WALK_WORDS;
+    u32 *own = words + threadIdx.x * WALK_WORDS;
     u32 walked = 0;
     for (; at < segment_end; at += UNIT_BITS, unit++) {
         if (++walked > MOST_UNITS) {
@@ -133,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (u32 i = 0; i < WALK_WORDS; i++) own[i] = big_endian(ahead[i]);
             start_walk(walker, own, 31, bit & 31, state, codes);
-            left = (int)(min(at + UNIT_BITS, segment_end) - at) - (int)over;
+            int left = (int)(min(at + UNIT_BITS, segment_end) - at) - (int)over;
             end = walk(walker, left, blocks, codes);
             *slot = memo(blocks, end, state);
         }

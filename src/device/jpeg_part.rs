@@ -100,8 +100,6 @@ impl PartMemory {
 pub(crate) struct Shared {
     /// Bytes of lookups: where words begin.
     pub(crate) words_at: u32,
-    /// Where the words of chains that go on begin.
-    pub(crate) walks_at: u32,
     pub(crate) bytes: u32,
 }
 
@@ -115,22 +113,18 @@ impl Shared {
     pub(crate) fn of_chains(threads: u32, entries: usize) -> Self {
         let words_at = 2 * entries as u32;
         let words = threads * CHAIN_UNITS * UNIT_BITS / 32 + 8;
-        let walks_at = words_at + spread(words, 6);
         Self {
             words_at,
-            walks_at,
-            bytes: walks_at + threads * (UNIT_BITS / 32 + 5) * 4,
+            bytes: words_at + spread(words, 6),
         }
     }
 
     /// Of `jpeg_coefficients`.
     pub(crate) fn of_coefficients(entries: usize) -> Self {
         let words_at = 2 * entries as u32;
-        let bytes = words_at + spread(THREADS * UNIT_BITS / 32 + 76, 4);
         Self {
             words_at,
-            walks_at: bytes,
-            bytes,
+            bytes: words_at + spread(THREADS * UNIT_BITS / 32 + 76, 4),
         }
     }
 

@@ -233,50 +233,44 @@ impl JpegLane {
     unsafe fn launch(&self, mut batch: KernelBatch, launches: &Launches) -> Result<()> {
         let threads = self.kernels.chain_threads;
         let (chain, coefficient) = (launches.chain_shared, launches.coefficient_shared);
-        let all = |threads| Launch {
+        let all = Launch {
             blocks: launches.pictures,
-            threads,
+            threads: WIDE_THREADS,
             shared: 0,
-            arguments: [0; 3],
+            numbers: [0; 2],
             count: 0,
         };
-        let mapped = |mapped: Mapped, threads, shared: u32, more: [u32; 2], count| Launch {
+        let mapped = |mapped: Mapped, threads| Launch {
             blocks: mapped.blocks,
             threads,
-            shared,
-            arguments: [mapped.map, more[0], more[1]],
-            count,
+            numbers: [mapped.map, 0],
+            count: 1,
+            ..all
         };
-        let words = [chain.words_at, chain.walks_at];
+        let staged = |from: Mapped, threads, shared: Shared| Launch {
+            shared: shared.bytes,
+            numbers: [from.map, shared.words_at],
+            count: 2,
+            ..mapped(from, threads)
+        };
         let launches = [
-            all(WIDE_THREADS),
-            mapped(launches.chains, threads, chain.bytes, words, 3),
-            all(WIDE_THREADS),
-            mapped(
-                launches.coefficients,
-                THREADS,
-                coefficient.bytes,
-                [coefficient.words_at, 0],
-                2,
-            ),
-            all(WIDE_THREADS),
-            mapped(launches.rgb, THREADS, 0, [0; 2], 1),
-            mapped(launches.planes, THREADS, 0, [0; 2], 1),
-            mapped(launches.colour, COLOUR_THREADS, 0, [0; 2], 1),
+            all,
+            staged(launches.chains, threads, chain),
+            all,
+            staged(launches.coefficients, THREADS, coefficient),
+            all,
+            mapped(launches.rgb, THREADS),
+            mapped(launches.planes, THREADS),
+            mapped(launches.colour, COLOUR_THREADS),
         ];
         for (module, mut launch) in self.kernels.modules.iter().zip(launches) {
             if launch.blocks == 0 {
                 self.mark()?;
                 continue;
             }
-            let numbers = launch.arguments.each_mut().map(ptr::from_mut);
+            let [map, words_at] = launch.numbers.each_mut().map(ptr::from_mut);
             let first = ptr::from_mut(&mut batch).cast::<c_void>();
-            let mut arguments = [
-                first,
-                numbers[0].cast(),
-                numbers[1].cast(),
-                numbers[2].cast(),
-            ];
+            let mut arguments = [first, map.cast(), words_at.cast()];
             let grid = Grid {
                 blocks: (launch.blocks, 1, 1),
                 threads: (launch.threads, 1),
@@ -368,7 +362,8 @@ struct Launch {
     blocks: u32,
     threads: u32,
     shared: u32,
-    arguments: [u32; 3],
+    numbers: [u32; 2],
+    /// How many of them the kernel takes.
     count: usize,
 }
 
