@@ -122,6 +122,10 @@ impl Context {
     }
 
     /// A number of the device.
+    #[cfg_attr(
+        not(feature = "codecs"),
+        allow(dead_code, reason = "the kernels of JPEG alone need it")
+    )]
     pub(super) fn attribute(&self, what: CUdevice_attribute) -> Result<u32> {
         let mut value = 0;
         let handle = self.handle;

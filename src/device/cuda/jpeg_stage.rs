@@ -296,7 +296,7 @@ impl JpegLane {
         over.wait()?;
         let rgb = self.work.address() + self.part.data_at() as u64;
         let errors = self.pinned_errors.bytes_mut().chunks_exact(4);
-        let errors = errors.map(|word| bytemuck::pod_read_unaligned::<u32>(word));
+        let errors = errors.map(bytemuck::pod_read_unaligned::<u32>);
         let pictures = self.part.pictures().iter().zip(errors);
         let pictures = pictures.map(|(picture, error)| {
             let (first, pitch) = picture.window();
