@@ -60,7 +60,8 @@ pub(crate) fn window_pixels((width, height): (usize, usize), block: usize) -> us
     side(width) * side(height)
 }
 
-/// The memory of a part: on the device all of it, and `descriptors` in pinned memory too.
+/// The memory of a part: on the device all of it, and `descriptors` and `errors` twice in pinned
+/// memory too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartMemory {
     pub(crate) rows: usize,

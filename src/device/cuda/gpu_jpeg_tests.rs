@@ -164,7 +164,7 @@ impl Gpu {
         self.lane.poison().unwrap();
         // SAFETY: pinned, with all rows of the part, and unchanged until `wait` below.
         unsafe { self.lane.submit(self.rows.as_ptr(), end).unwrap() };
-        let decoded = self.lane.wait().unwrap();
+        let decoded = self.lane.wait().unwrap().unwrap();
         assert_eq!(decoded.len(), waiting.len());
         for (number, picture) in waiting.drain(..).zip(decoded) {
             let window = cases[number].window;
@@ -413,4 +413,43 @@ fn parts_take_what_fits() {
     write_row(&large.job(), Form::Plain, &mut row).unwrap();
     let read = CodedPicture::read(&row).unwrap();
     assert!(!gpu.lane.add(&read, read.data.start));
+}
+
+/// Two parts are under way at most, and come back in order.
+#[test]
+fn a_part_is_put_together_while_another_is_decoded() {
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(9);
+    let cases: Vec<Case> = (0..3)
+        .map(|number| Case::whole(some_jpeg(128 + number, &mut random), 8))
+        .collect();
+    let mut rows = Vec::new();
+    let mut end = 0;
+    for case in &cases {
+        let at = end;
+        let room = &mut gpu.rows.bytes_mut()[at..];
+        let len = write_row(&case.job(), Form::Plain, room).unwrap();
+        let read = CodedPicture::read(&room[..len]).unwrap();
+        end += len;
+        rows.push((at, len, read));
+    }
+    for (number, (at, len, read)) in rows.iter().enumerate() {
+        assert_eq!(gpu.lane.add(read, read.data.start), number < 2);
+        if number < 2 {
+            // SAFETY: pinned, with the row of the part, and unchanged until the lane is dropped.
+            unsafe { gpu.lane.submit(gpu.rows.as_ptr().add(*at), *len).unwrap() };
+        }
+    }
+    let first = gpu.lane.wait().unwrap().unwrap();
+    let second = gpu.lane.wait().unwrap().unwrap();
+    assert!(gpu.lane.wait().unwrap().is_none());
+    assert_eq!((first[0].error, second[0].error), (0, 0));
+    let window = cases[1].window;
+    let pixels = gpu
+        .lane
+        .read_back(&second[0], (window.w, window.h))
+        .unwrap();
+    assert!(Some(pixels) == cases[1].expected());
 }

@@ -83,7 +83,8 @@ impl JpegKernels {
     }
 }
 
-/// A picture that was decoded.
+/// A picture that was decoded. It lies there until the lane's next part is decoded: what reads it
+/// stands in the lane's stream before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedPicture {
     /// Of the window's first pixel.
@@ -94,19 +95,29 @@ pub(crate) struct DecodedPicture {
     pub(crate) error: u32,
 }
 
-/// A stream, and memory for a part of a batch.
+/// A part, put together or on its way.
+#[derive(Debug)]
+struct Slot {
+    part: Part,
+    /// Descriptors on their way to the device, and errors on their way back.
+    descriptors: HostBuffer,
+    errors: HostBuffer,
+    /// None while it is put together.
+    over: Option<Event>,
+}
+
+/// A stream, and memory for a part of a batch. While one part is decoded, the next is put
+/// together, and may wait in the stream: the memory of the first is written again then.
 #[derive(Debug)]
 pub(crate) struct JpegLane {
     kernels: Arc<JpegKernels>,
-    part: Part,
+    slots: [Slot; 2],
+    /// Which of them is put together. The other one is older.
+    filling: usize,
     rows: DeviceBuffer,
     descriptors: DeviceBuffer,
     work: DeviceBuffer,
     errors: DeviceBuffer,
-    /// Descriptors on their way to the device, and errors on their way back.
-    pinned: HostBuffer,
-    pinned_errors: HostBuffer,
-    over: Option<Event>,
     /// When each stage of the last part ended, if that is measured.
     #[cfg(test)]
     marks: Option<std::cell::RefCell<Vec<Event>>>,
@@ -123,16 +134,22 @@ impl JpegLane {
         let context = &kernels.context;
         let memory = limits.memory();
         let device = |bytes, what| DeviceBuffer::new(context, bytes, what);
+        let slot = || -> Result<Slot> {
+            Ok(Slot {
+                part: Part::new(limits, kernels.chain_threads),
+                descriptors: HostBuffer::new(context, memory.descriptors, "coded pictures")?,
+                errors: HostBuffer::new(context, memory.errors, "verdicts of pictures")?,
+                over: None,
+            })
+        };
         Ok(Self {
             kernels: kernels.clone(),
-            part: Part::new(limits, kernels.chain_threads),
+            slots: [slot()?, slot()?],
+            filling: 0,
             rows: device(memory.rows, "coded pictures")?,
             descriptors: device(memory.descriptors, "descriptions of coded pictures")?,
             work: device(memory.work, "decoded pictures")?,
             errors: device(memory.errors, "verdicts of pictures")?,
-            pinned: HostBuffer::new(context, memory.descriptors, "descriptions of pictures")?,
-            pinned_errors: HostBuffer::new(context, memory.errors, "verdicts of pictures")?,
-            over: None,
             #[cfg(test)]
             marks: None,
             stream: Stream::new(context)?,
@@ -140,48 +157,55 @@ impl JpegLane {
     }
 
     /// Adds a picture to the part that is put together; its coded data begin so many bytes behind
-    /// the part's first row. False if it does not fit beside the others.
+    /// the part's first row. False if it does not fit beside the others, or two parts are under
+    /// way.
     pub(crate) fn add(&mut self, picture: &CodedPicture, at: usize) -> bool {
-        self.over.is_none() && self.part.add(picture, at)
+        let slot = &mut self.slots[self.filling];
+        slot.over.is_none() && slot.part.add(picture, at)
     }
 
     /// Copies the rows and decodes the part.
     ///
     /// # Safety
     /// `rows` must be pinned memory that holds the coded data of all pictures that were added,
-    /// and stay until [`Self::wait`] or drop. It may change meanwhile: then pixels are anything.
+    /// and stay until its part is over or the lane is dropped. It may change meanwhile: then pixels are anything.
     ///
     /// # Errors
     /// When the driver refuses, which makes the context unfit.
     pub(crate) unsafe fn submit(&mut self, rows: *const u8, len: usize) -> Result<()> {
-        let launches = self.part.write(self.pinned.bytes_mut());
+        let slot = &mut self.slots[self.filling];
+        let launches = match slot.over {
+            None => slot.part.write(slot.descriptors.bytes_mut()),
+            Some(_) => None,
+        };
         let launches = launches.ok_or_else(|| Error::Device {
-            what: "a part of coded pictures does not fit its descriptions".into(),
+            what: "a part of coded pictures is submitted before the last but one is over".into(),
         })?;
+        let slot = &self.slots[self.filling];
         self.mark()?;
         // SAFETY: pinned, and longer than what is copied (both buffers check that); it stays, as
         // the caller says, or as long as `self`.
         unsafe {
             self.stream.upload(&self.rows, rows, len)?;
-            self.stream.upload(
-                &self.descriptors,
-                self.pinned.as_ptr(),
-                launches.descriptors,
-            )?;
+            let from = slot.descriptors.as_ptr();
+            self.stream
+                .upload(&self.descriptors, from, launches.descriptors)?;
         }
         self.clear(&launches)?;
         self.mark()?;
-        let batch = self.batch(&launches);
+        let batch = self.batch(&slot.part, &launches);
         // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
         // with each picture (`Part::add`), and the launches are those of the same part.
         unsafe { self.launch(batch, &launches)? };
-        let (to, from) = (self.pinned_errors.as_ptr(), self.errors.address());
+        let (to, from) = (slot.errors.as_ptr(), self.errors.address());
         let len = 4 * launches.pictures as usize;
         // SAFETY: `len` bytes of both, by the limits; the pinned ones are read after `wait`.
         self.context().work("cuMemcpyDtoHAsync_v2", || unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.cast_mut().cast(), from, len, self.stream.raw())
         })?;
-        self.over = Some(self.stream.record()?);
+        let over = self.stream.record()?;
+        self.slots[self.filling].over = Some(over);
+        self.filling ^= 1;
         Ok(())
     }
 
@@ -211,7 +235,7 @@ impl JpegLane {
         })
     }
 
-    fn batch(&self, launches: &Launches) -> KernelBatch {
+    fn batch(&self, part: &Part, launches: &Launches) -> KernelBatch {
         let (descriptors, work) = (self.descriptors.address(), self.work.address());
         let sums = work + launches.states as u64;
         KernelBatch {
@@ -219,7 +243,7 @@ impl JpegLane {
             segments: descriptors + launches.segments_at as u64,
             maps: descriptors + launches.maps_at as u64,
             coded: self.rows.address(),
-            work: work + self.part.data_at() as u64,
+            work: work + part.data_at() as u64,
             states: work,
             memos: work + launches.states as u64 / 5,
             firsts: sums + launches.sums as u64,
@@ -285,19 +309,25 @@ impl JpegLane {
         Ok(())
     }
 
-    /// Waits for the part, and begins another.
+    /// Waits for the oldest part that was submitted. None if there is none.
     ///
     /// # Errors
     /// When the driver refuses.
-    pub(crate) fn wait(&mut self) -> Result<Vec<DecodedPicture>> {
-        let Some(over) = self.over.take() else {
-            return Ok(Vec::new());
+    pub(crate) fn wait(&mut self) -> Result<Option<Vec<DecodedPicture>>> {
+        let oldest = [self.filling, self.filling ^ 1]
+            .into_iter()
+            .find(|&nth| self.slots[nth].over.is_some());
+        let Some(slot) = oldest.map(|nth| &mut self.slots[nth]) else {
+            return Ok(None);
         };
-        over.wait()?;
-        let rgb = self.work.address() + self.part.data_at() as u64;
-        let errors = self.pinned_errors.bytes_mut().chunks_exact(4);
+        if let Some(over) = &slot.over {
+            over.wait()?;
+        }
+        slot.over = None;
+        let rgb = self.work.address() + slot.part.data_at() as u64;
+        let errors = slot.errors.bytes_mut().chunks_exact(4);
         let errors = errors.map(bytemuck::pod_read_unaligned::<u32>);
-        let pictures = self.part.pictures().iter().zip(errors);
+        let pictures = slot.part.pictures().iter().zip(errors);
         let pictures = pictures.map(|(picture, error)| {
             let (first, pitch) = picture.window();
             DecodedPicture {
@@ -307,8 +337,8 @@ impl JpegLane {
             }
         });
         let pictures = pictures.collect();
-        self.part.clear();
-        Ok(pictures)
+        slot.part.clear();
+        Ok(Some(pictures))
     }
 }
 
