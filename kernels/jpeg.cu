@@ -15,7 +15,7 @@
 // | stage | bound, of a thread |
 // |---|---|
 // | tables | 16 steps an entry, 4 symbols a longer entry |
-// | chains | its own 4 units and MOST_UNITS more, of UNIT_BITS lookups each |
+// | chains | its own 4 units and MOST_UNITS more, of UNIT_BITS lookups each; MOST_KNOWN memos |
 // | scan, dc | the pieces of the picture |
 // | coefficients | UNIT_BITS lookups, and 64 more for the last block |
 // | transform, colour | none of its loops depends on data |

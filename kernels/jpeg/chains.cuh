@@ -115,9 +115,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u32 *coded = (const u32 *)(b.coded + p.coded);
     const u32 have = (p.coded_bytes + 3) >> 2;
     u32 *own = words + threadIdx.x * WALK_WORDS;
-    u32 walked = 0;
+    u32 walked = 0, all = 0;
     for (; at < segment_end; at += UNIT_BITS, unit++) {
-        if (++walked > MOST_UNITS) {
+        if (walked > MOST_UNITS || ++all > MOST_KNOWN) {
             atomicOr(&b.errors[picture], TOO_LONG);
             break;
         }
@@ -128,6 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             end = known >> 16 & 0xffff;
             blocks = known >> 32 & 0xffff;
         } else {
+            walked++;
             const u32 over = state & 31, bit = at + over, word = bit >> 5;
             u32 ahead[WALK_WORDS];
 #pragma unroll

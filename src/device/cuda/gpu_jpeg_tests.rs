@@ -196,6 +196,37 @@ impl Gpu {
     }
 }
 
+/// A flat area, where a chain of a wrong phase goes on for 1,443 units, is no error.
+#[test]
+fn flat_areas_are_decoded() {
+    let Some(mut gpu) = Gpu::open(PartLimits {
+        pixels: 8 << 20,
+        ..LIMITS
+    }) else {
+        return;
+    };
+    let mut jpeg = encode(16, 16, Sampling::S420, 90, false, 0);
+    let frame = jpeg.windows(2).position(|m| m == [0xFF, 0xC0]).unwrap();
+    let [height, width] = [2100u16, 2800].map(u16::to_be_bytes);
+    jpeg[frame + 5..frame + 9].copy_from_slice(&[height, width].concat());
+    let scan = jpeg.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap();
+    jpeg.truncate(scan + 14);
+    // By the tables of T.81, Annex K: a DC difference of 1 and the end of the block, 010 1 1010.
+    // Then blocks without a difference: luma 00 1010, chroma 00 00.
+    let mcu = 0b0010_1000_1010_0010_1000_1010_0000_0000u32.to_be_bytes();
+    let first = 0b0101_1010_0010_1000_1010_0010_1000_0000u32.to_be_bytes();
+    jpeg.extend(first);
+    // The first MCU has two bits more: all that follow are shifted.
+    let mut shifted = mcu.repeat(175 * 132 - 1);
+    let mut carry = 0;
+    for byte in &mut shifted {
+        (carry, *byte) = (*byte << 6, carry | *byte >> 2);
+    }
+    jpeg.extend(shifted);
+    jpeg.extend([carry | 0x3F, 0xFF, 0xD9]);
+    gpu.check(&[Case::whole(jpeg, 8)]);
+}
+
 /// Blocks of chains with half as many threads, as Turing takes them.
 #[test]
 fn small_shared_memory() {

@@ -305,7 +305,8 @@ impl KernelPicture {
             coefficients: 128 * with_coefficients as usize,
             infos: 8 * blocks as usize,
             planes,
-            rgb: self.pitch as usize * self.height as usize,
+            // One line more: a kernel that reads the window may read as far.
+            rgb: self.pitch as usize * (self.height as usize + 1),
         }
     }
 
