@@ -24,7 +24,11 @@ mod bits;
 mod blocks;
 #[cfg_attr(
     not(test),
-    allow(dead_code, reason = "the loader does not decode by kernels yet")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the loader does not decode by kernels yet"
+    )
 )]
 pub(crate) mod coded;
 mod filters;

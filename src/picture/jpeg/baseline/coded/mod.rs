@@ -21,9 +21,7 @@ mod row;
 mod tests;
 mod unstuff;
 
-pub(crate) use kernel_picture::{
-    CHAIN_UNITS, KernelPicture, KernelSegment, MANY, PictureMemory, UNIT_BITS,
-};
+pub(crate) use kernel_picture::{CHAIN_UNITS, KernelPicture, KernelSegment, MANY, UNIT_BITS};
 pub(crate) use row::{CodedPicture, write_row};
 
 /// Bytes of coded data of a picture. Kernels count bits in 32 bits, and a chain of damaged data

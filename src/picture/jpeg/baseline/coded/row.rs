@@ -15,7 +15,7 @@ use bytemuck::{Pod, Zeroable};
 use super::super::frame::{Colour, Frame};
 use super::super::geometry::Plan;
 use super::super::job::{Job, Refusal, Window};
-use super::super::kernels::{Kernels, Plain};
+use super::super::kernels::Plain;
 use super::super::{Form, huffman::Spec};
 use super::codes::Codes;
 use super::kernel_picture::{KernelPicture, KernelSegment};
