@@ -2,8 +2,8 @@
 // Places in coded data: segments, units, words that were copied to shared memory.
 //
 // A state is what a decoder has between two symbols, at a unit's end: bits that it went over
-// (5) | place in the block (6) << 5 | block of the MCU (4) << 11. Where all components have the same
-// tables the last is 0: chains that differ in it alone would never meet.
+// (5) | place in the block (6) << 5 | block of the MCU (4) << 11. Where all components have
+// the same tables the last is 0: chains that differ in it alone would never meet.
 
 #define NO_STATE 0xffffffffffffffffull
 

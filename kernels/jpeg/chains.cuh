@@ -4,7 +4,7 @@
 //
 // A chain starts at its first unit as if a picture began there, which mostly is wrong; codes
 // synchronise by themselves after some symbols. At each unit's end it stores its number, the
-// blocks that ended in the unit, and its state. The lowest chain's word stays. It goes on behind
+// blocks that ended in the unit, and its state. The lowest chain's word stays. It walks past
 // its own units until its state is one that is stored there, or a lower chain's word is. So
 // whatever the order of threads, each unit ends with the word of the chain that began right: the
 // first chain of a segment is right, and where another meets it, their words are the same.

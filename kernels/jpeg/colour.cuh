@@ -80,7 +80,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) jpeg_rgb(const Batch b, u3
     }
 }
 
-__device__ __forceinline__ u32 held(int at, u32 size) { return (u32)min(max(at, 0), (int)size - 1); }
+__device__ __forceinline__ u32 held(int at, u32 size) {
+    return (u32)min(max(at, 0), (int)size - 1);
+}
 
 // The samples that are kept of a component.
 struct Plane {

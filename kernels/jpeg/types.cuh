@@ -14,7 +14,7 @@ typedef unsigned long long u64;
 #define UNIT_BITS 512u
 #define CHAIN_UNITS 4u
 #define CHAIN_BITS (UNIT_BITS * CHAIN_UNITS)
-// Units that a chain may go on behind its own: decoded, of which photos take up to 93; and with
+// Units that a chain may walk past its own: decoded, of which photos take up to 93; and with
 // those that another has walked from the same state, as in flat areas.
 #define MOST_UNITS 1024u
 #define MOST_KNOWN 8192u

@@ -179,7 +179,7 @@ impl JpegLane {
             Some(_) => None,
         };
         let launches = launches.ok_or_else(|| Error::Device {
-            what: "a part of coded pictures is submitted before the last but one is over".into(),
+            what: "a lane of JPEG kernels has two parts under way: wait for one".into(),
         })?;
         let slot = &self.slots[self.filling];
         self.mark()?;

@@ -1,4 +1,4 @@
-//! What the kernels are told of a Huffman table.
+//! A Huffman table, as the kernels read it.
 
 use bytemuck::{Pod, Zeroable};
 

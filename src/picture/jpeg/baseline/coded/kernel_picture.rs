@@ -1,5 +1,5 @@
-//! What the kernels are told of a picture, byte for byte as `kernels/jpeg/types.cuh` has it, and
-//! the memory that a picture takes on the device.
+//! A picture as the kernels read it, byte for byte as `kernels/jpeg/types.cuh` has it, and the
+//! memory that a picture takes on the device.
 
 use bytemuck::{Pod, Zeroable};
 

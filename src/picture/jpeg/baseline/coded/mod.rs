@@ -1,5 +1,5 @@
-//! Baseline JPEG for a GPU: the row that a worker writes instead of pixels, and from it what the
-//! kernels of `kernels/jpeg.cu` are told.
+//! Baseline JPEG for a GPU: the row that a worker writes instead of pixels, and what the kernels of
+//! `kernels/jpeg.cu` read of it.
 //!
 //! A worker parses the header and takes stuffed bytes and markers out of the coded data. A row is
 //! a header of fixed size, the end of each segment between restart markers, and the coded data.
@@ -11,8 +11,8 @@
 //!
 //! - `row`: a row's bytes, written and read;
 //! - `unstuff`: coded data without stuffed bytes;
-//! - `codes`: what the kernels are told of a Huffman table;
-//! - `kernel_picture`: what they are told of a picture, and the memory that it takes.
+//! - `codes`: a Huffman table, as the kernels read it;
+//! - `kernel_picture`: a picture, as they read it, and the memory that it takes.
 
 mod codes;
 mod kernel_picture;
@@ -25,7 +25,7 @@ pub(crate) use kernel_picture::{CHAIN_UNITS, KernelPicture, KernelSegment, MANY,
 pub(crate) use row::{CodedPicture, write_row};
 
 /// Bytes of coded data of a picture. Kernels count bits in 32 bits, and a chain of damaged data
-/// goes on for at most 1,024 units: so a picture takes at most 2^35 lookups. Photos of 12 megapixels
+/// walks over 1,024 units at most: so a picture takes 2^35 lookups at most. Photos of 12 megapixels
 /// take 3 to 8 MB.
 pub(crate) const MAX_CODED: usize = 16 << 20;
 
