@@ -168,7 +168,8 @@ impl JpegLane {
     ///
     /// # Safety
     /// `rows` must be pinned memory that holds the coded data of all pictures that were added,
-    /// and stay until its part is over or the lane is dropped. It may change meanwhile: then pixels are anything.
+    /// and stay until its part is over or the lane is dropped. It may change meanwhile: then pixels
+    /// are anything.
     ///
     /// # Errors
     /// When the driver refuses, which makes the context unfit.
