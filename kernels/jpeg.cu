@@ -21,7 +21,7 @@
 // | transform, colour | none of its loops depends on data |
 //
 // A lookup takes a bit at least. A picture has at most as many chains as its coded bytes and
-// restart markers say, which the host limits (src/picture/jpeg/baseline/coded).
+// restart markers say, which the host limits (src/picture/jpeg/baseline/gpu_rows).
 
 #include "jpeg/types.cuh"
 

@@ -8,7 +8,7 @@ mod tests;
 
 use std::mem::size_of;
 
-use crate::picture::jpeg::coded::{
+use crate::picture::jpeg::gpu_rows::{
     CHAIN_UNITS, CodedPicture, KernelPicture, KernelSegment, MANY, MAX_ENTRIES, UNIT_BITS,
 };
 
@@ -212,7 +212,7 @@ impl Part {
         &self.pictures
     }
 
-    /// Adds a picture whose coded data begin at `coded`, bytes behind the part's first row. False
+    /// Adds a picture whose coded data begin at `gpu_rows`, bytes behind the part's first row. False
     /// if it does not fit beside the others; if it is the first, it fits no part.
     pub(crate) fn add(&mut self, coded: &CodedPicture, at: usize) -> bool {
         let mut picture = coded.picture;

@@ -9,8 +9,8 @@ use super::jpeg_stage::{JpegKernels, JpegLane};
 use super::memory::HostBuffer;
 use crate::device::cuda::Context;
 use crate::device::jpeg_part::{PartLimits, THREADS};
-use crate::picture::jpeg::coded::{CodedPicture, write_row};
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
+use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
 use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window};
 
 /// Samplings that rows can hold.

@@ -18,7 +18,7 @@ use crate::device::jpeg_part::{
     COLOUR_THREADS, KERNELS, Launches, Mapped, Part, PartLimits, Shared, THREADS, WIDE_THREADS,
 };
 use crate::error::{Error, Result};
-use crate::picture::jpeg::coded::{CodedPicture, MAX_ENTRIES};
+use crate::picture::jpeg::gpu_rows::{CodedPicture, MAX_ENTRIES};
 
 const PTX: &str = include_str!("../../../kernels/jpeg.ptx");
 

@@ -1,8 +1,8 @@
 //! Parts of batches, without a device.
 
 use super::*;
-use crate::picture::jpeg::coded::write_row;
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
+use crate::picture::jpeg::gpu_rows::write_row;
 use crate::picture::jpeg::{Form, Job, Window};
 
 const SAMPLINGS: [Sampling; 6] = [

@@ -12,7 +12,7 @@
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`: what is decoded by what, and libjpeg-turbo; `encoder`: libjpeg-turbo. Their calls
 //!   are `unsafe`.
-//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo; in `coded` of it
+//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo; in `gpu_rows` of it
 //!   rows for the kernels that decode on a GPU.
 
 #[cfg(feature = "codecs")]
@@ -40,7 +40,7 @@ mod tests;
     not(test),
     allow(unused_imports, reason = "the loader does not decode by kernels yet")
 )]
-pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Refusal, Window, coded};
+pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Refusal, Window, gpu_rows};
 pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};

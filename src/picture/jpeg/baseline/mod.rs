@@ -15,13 +15,16 @@
 //! - `huffman`: tables; `blocks`: coefficients.
 //! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
-//! - `coded`: rows for the kernels that decode on a GPU.
+//! - `gpu_rows`: rows for the kernels that decode on a GPU.
 //! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod bits;
 mod blocks;
+mod filters;
+mod frame;
+mod geometry;
 #[cfg_attr(
     not(test),
     allow(
@@ -30,10 +33,7 @@ mod blocks;
         reason = "the loader does not decode by kernels yet"
     )
 )]
-pub(crate) mod coded;
-mod filters;
-mod frame;
-mod geometry;
+pub(crate) mod gpu_rows;
 mod huffman;
 mod job;
 mod kernels;

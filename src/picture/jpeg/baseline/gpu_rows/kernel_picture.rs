@@ -6,9 +6,9 @@ use bytemuck::{Pod, Zeroable};
 use super::super::frame::Frame;
 use super::super::geometry::{Filter, Plan, Plane};
 use super::super::job::{Refusal, Window};
-use super::MAX_ENTRIES;
 use super::codes::{Codes, KernelTable};
-use super::row::{Header, RowComponent, mcus};
+use super::limits::MAX_ENTRIES;
+use super::row_header::{Header, RowComponent, mcus};
 
 /// Bits of a unit, and units of a chain.
 pub(crate) const UNIT_BITS: u32 = 512;

@@ -4,7 +4,9 @@
 use super::super::super::fixtures::{Random, Sampling, encode};
 use super::super::Form;
 use super::super::job::{Job, Refusal, Window};
-use super::*;
+use super::kernel_picture::{KernelPicture, KernelSegment, MANY, UNIT_BITS};
+use super::limits::MAX_ENTRIES;
+use super::{CodedPicture, write_row};
 
 const SAMPLINGS: [Sampling; 7] = [
     Sampling::S444,
