@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUdeviceptr};
 
+#[cfg(test)]
+use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
+
 use super::context::{Context, Event, Stream};
 use super::memory::{DeviceBuffer, HostBuffer};
 use super::module::{Grid, Module};
@@ -375,15 +378,30 @@ impl JpegLane {
         picture: &DecodedPicture,
         (width, height): (usize, usize),
     ) -> Result<Vec<u8>> {
-        let mut rows = vec![0u8; picture.pitch * height];
-        let len = rows.len() - (picture.pitch - 3 * width);
-        // SAFETY: the window lies in its frame, whose bytes `Part::add` has counted; the copy is
-        // over when the call returns.
-        self.context().work("cuMemcpyDtoH_v2", || unsafe {
-            sys::cuMemcpyDtoH_v2(rows.as_mut_ptr().cast(), picture.address, len)
-        })?;
-        let rows = rows.chunks_exact(picture.pitch);
-        Ok(rows.flat_map(|row| &row[..3 * width]).copied().collect())
+        let mut rows = vec![0u8; 3 * width * height];
+        let copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: ptr::null(),
+            srcDevice: picture.address,
+            srcArray: ptr::null_mut(),
+            srcPitch: picture.pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+            dstHost: rows.as_mut_ptr().cast(),
+            dstDevice: 0,
+            dstArray: ptr::null_mut(),
+            dstPitch: 3 * width,
+            WidthInBytes: 3 * width,
+            Height: height,
+        };
+        // SAFETY: the window lies in its frame, whose bytes `Part::add` has counted, and `rows`
+        // has as many; the copy is over when the call returns.
+        self.context()
+            .work("cuMemcpy2D_v2", || unsafe { sys::cuMemcpy2D_v2(&copy) })?;
+        Ok(rows)
     }
 }
 
