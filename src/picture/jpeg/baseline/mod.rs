@@ -23,6 +23,7 @@ mod bits;
 mod blocks;
 mod filters;
 mod frame;
+mod general;
 mod geometry;
 mod huffman;
 mod job;
