@@ -20,8 +20,6 @@ impl Fatal {
     pub(super) const NO_SCAN: Self = Self::of("Invalid JPEG file structure: missing SOS marker");
     pub(super) const ABSURD_DC: Self =
         Self::of("DCT coefficient (lossy) or spatial difference (lossless) out of range");
-    /// Not of libjpeg-turbo: the file is another one than that whose header was read.
-    pub(super) const CHANGED: Self = Self::of("the file changed while it was read");
 
     const fn of(words: &'static str) -> Self {
         Self(Cow::Borrowed(words))

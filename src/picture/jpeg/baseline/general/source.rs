@@ -22,6 +22,8 @@ pub(super) struct Source<'a> {
     pub(super) marker: u8,
     /// The number of the restart marker that is due, 0 to 7.
     pub(super) next_restart: u8,
+    /// Whether bytes were dropped since the last marker.
+    pub(super) dropped: bool,
     /// libjpeg-turbo reports the first one alone.
     pub(super) first_warning: Option<Warning>,
 }
@@ -35,6 +37,7 @@ impl<'a> Source<'a> {
             at: 0,
             marker: 0,
             next_restart: 0,
+            dropped: false,
             first_warning: None,
         }
     }
@@ -94,10 +97,9 @@ impl<'a> Source<'a> {
 
     /// Finds the next marker, which is then `marker`. What stands in front is dropped.
     pub(super) fn next_marker(&mut self) {
-        let mut dropped = false;
         loop {
             while self.byte() != 0xFF {
-                dropped = true;
+                self.dropped = true;
             }
             let mut byte = self.byte();
             while byte == 0xFF {
@@ -107,9 +109,9 @@ impl<'a> Source<'a> {
                 self.marker = byte;
                 break;
             }
-            dropped = true;
+            self.dropped = true;
         }
-        if dropped {
+        if std::mem::take(&mut self.dropped) {
             self.warn(Warning::Damage);
         }
     }
