@@ -126,11 +126,11 @@ impl Decoder {
             room.map_err(|_| Failure::NoMemory)?;
         }
         match file.markers.scan.progressive {
-            true => file.read(progressive, coefficients)?,
+            true => self.form.call(|| file.read(progressive, coefficients))?,
             false => {
                 file.markers.set_usual_tables();
                 if has_several_scans {
-                    file.read(sequential, coefficients)?;
+                    self.form.call(|| file.read(sequential, coefficients))?;
                 } else {
                     file.start(sequential)?;
                 }
@@ -250,6 +250,7 @@ impl<'a> File<'a> {
     }
 
     /// Reads all scans, and the markers after them.
+    #[inline(always)]
     fn read(
         &mut self,
         entropy: &mut impl Entropy,
@@ -269,6 +270,7 @@ impl<'a> File<'a> {
     }
 
     /// Reads the data of a scan.
+    #[inline(always)]
     fn scan(
         &mut self,
         entropy: &mut impl Entropy,

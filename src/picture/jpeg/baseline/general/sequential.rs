@@ -4,7 +4,7 @@ use super::bits::{Bits, extend};
 use super::entropy::{Entropy, Mcu, Scan, Tables};
 use super::fatal::Fatal;
 use super::source::Source;
-use super::tables::Lookups;
+use super::tables::{Coded, Lookups};
 use super::zigzag::NATURAL;
 
 /// Of an MCU this many bytes a block must be left in the file for `decode_mcu_fast`.
@@ -32,6 +32,7 @@ impl Entropy for Sequential {
         Ok(())
     }
 
+    #[inline(always)]
     fn decode(
         &mut self,
         source: &mut Source<'_>,
@@ -75,6 +76,7 @@ impl Entropy for Sequential {
 }
 
 impl Sequential {
+    #[inline(always)]
     fn blocks(&mut self, source: &mut Source<'_>, scan: &Scan, mcu: &mut Mcu<'_>) {
         let mut bits = self.bits;
         for number in 0..scan.blocks {
@@ -89,16 +91,13 @@ impl Sequential {
             let table = self.lookups.ac(component);
             let mut k = 1;
             while k < 64 {
-                let symbol = table.symbol(&mut bits, source);
-                let (run, size) = (symbol as usize >> 4, symbol & 15);
-                if size > 0 {
-                    k += run;
-                    let value = extend(bits.take(size, source), size);
-                    block[usize::from(NATURAL[k & 127])] = value as i16;
-                } else if run < 15 {
-                    break;
-                } else {
-                    k += 15;
+                match table.coefficient(&mut bits, source) {
+                    Coded::Value { run, value } => {
+                        k += run;
+                        block[usize::from(NATURAL[k & 127])] = value as i16;
+                    }
+                    Coded::Zeros => k += 15,
+                    Coded::End { .. } => break,
                 }
                 k += 1;
             }
