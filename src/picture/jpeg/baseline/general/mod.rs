@@ -10,10 +10,11 @@
 //! - `fatal`: why a file is given up; `source`: bytes, markers and warnings.
 //! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
-//!   Huffman codes; `sequential`, `progressive`: such decoders.
+//!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
 //! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
 
+mod ahead;
 mod bits;
 mod coefficients;
 mod entropy;

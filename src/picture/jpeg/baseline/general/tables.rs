@@ -29,6 +29,22 @@ pub(super) enum Coded {
     End { run: u32 },
 }
 
+impl Coded {
+    /// Of a symbol; `take` gives the bits of its value.
+    #[inline(always)]
+    pub(super) fn of(symbol: u32, take: impl FnOnce(u32) -> u32) -> Self {
+        let (run, size) = (symbol >> 4, symbol & 15);
+        match (run, size) {
+            (15, 0) => Self::Zeros,
+            (_, 0) => Self::End { run },
+            _ => Self::Value {
+                run: run as usize,
+                value: extend(take(size), size),
+            },
+        }
+    }
+}
+
 impl Default for Table {
     fn default() -> Self {
         Self {
@@ -84,15 +100,7 @@ impl Table {
             };
         }
         let symbol = self.symbol(bits, source);
-        let (run, size) = (symbol >> 4, symbol & 15);
-        match (run, size) {
-            (15, 0) => Coded::Zeros,
-            (_, 0) => Coded::End { run },
-            _ => Coded::Value {
-                run: run as usize,
-                value: extend(bits.take(size, source), size),
-            },
-        }
+        Coded::of(symbol, |size| bits.take(size, source))
     }
 
     /// The next symbol; 0 for no code.
@@ -107,22 +115,23 @@ impl Table {
         entry & 255
     }
 
+    /// The bits of the code at the top of `bits`, and its symbol; 17 and 0 for no code.
+    pub(super) fn code(&self, bits: u64) -> (u32, u32) {
+        match self.codes.long(bits) {
+            Some((length, symbol)) => (length, u32::from(symbol)),
+            None => (17, 0),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn long(&self, bits: &mut Bits, source: &mut Source<'_>) -> u32 {
-        match self.codes.long(bits.peek()) {
-            Some((length, symbol)) => {
-                bits.take(length, source);
-                u32::from(symbol)
-            }
-            None => {
-                bits.take(17, source);
-                if !bits.is_fast {
-                    source.warn(Warning::Damage);
-                }
-                0
-            }
+        let (length, symbol) = self.code(bits.peek());
+        if length > 16 {
+            source.warn(Warning::Damage);
         }
+        bits.take(length, source);
+        symbol
     }
 }
 
