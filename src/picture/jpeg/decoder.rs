@@ -54,26 +54,12 @@ pub(crate) struct Scratch {
     /// Small, and the same for all pictures but for two rows of MCUs. Of files of several scans
     /// all coefficients.
     pub(super) baseline: baseline::Decoder,
-    /// Leaves all files to libjpeg-turbo.
-    #[cfg(test)]
-    pub(super) is_oracle: bool,
 }
 
 impl Scratch {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.rgb.capacity() + self.cmyk.capacity() + self.baseline.bytes()
-    }
-}
-
-#[cfg(test)]
-impl Scratch {
-    /// For decodes by libjpeg-turbo.
-    pub(crate) fn of_oracle() -> Self {
-        Self {
-            is_oracle: true,
-            ..Self::default()
-        }
     }
 }
 
@@ -145,11 +131,7 @@ impl JpegDecoder {
             size,
             truncated: self.truncated,
         };
-        #[cfg(test)]
-        let is_oracle = out.is_oracle;
-        #[cfg(not(test))]
-        let is_oracle = false;
-        if !header.arithmetic && !is_oracle {
+        if !header.arithmetic {
             return decode_in_rust(&job, want, out);
         }
         match self.decode_once(&job, region, out) {

@@ -81,7 +81,7 @@ impl Table {
             if length > 0 && size > 0 && length + size <= INDEX {
                 let value = bits >> (INDEX - length - size) & ((1 << size) - 1);
                 let value = extend(value, size) as u16;
-                *whole = length + size | run << 8 | u32::from(value) << 16;
+                *whole = (length + size) | run << 8 | u32::from(value) << 16;
             }
         }
         Ok(())
