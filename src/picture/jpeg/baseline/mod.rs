@@ -15,10 +15,8 @@
 //! - `huffman`: tables; `blocks`: coefficients.
 //! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
-//! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
+//! - `kernels`: what has forms for wide registers; `wide`: those; the only `unsafe` here.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod bits;
 mod blocks;
 mod filters;
@@ -31,6 +29,8 @@ mod rows;
 mod scan;
 mod stream;
 mod transform;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 #[cfg(test)]
 mod tests;
@@ -48,24 +48,53 @@ use stream::Stream;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Plain,
-    /// AVX2 with BMI1 and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    Sse41,
+    /// AVX2 with BMI1, BMI2 and MOVBE.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
 
 impl Form {
-    /// The fastest that this processor has, unless libjpeg-turbo is kept from its own
-    /// (`JSIMD_FORCENONE`, `JSIMD_FORCESSE2`).
-    pub(crate) fn best() -> Self {
+    /// Slowest first.
+    pub(crate) const ALL: &[Self] = &[
+        Self::Plain,
         #[cfg(target_arch = "x86_64")]
-        {
-            let is_set = |name| std::env::var_os(name).is_some();
-            let is_kept = is_set("JSIMD_FORCENONE") || is_set("JSIMD_FORCESSE2");
-            if !is_kept && avx2::Avx2::detect().is_some() {
-                return Self::Avx2;
-            }
+        Self::Sse41,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx2,
+    ];
+
+    /// The fastest that this processor has, of registers of at most so many bits.
+    pub(crate) fn best(bits: usize) -> Self {
+        let forms = Self::supported().filter(|form| form.bits() <= bits);
+        forms.last().unwrap_or(Self::Plain)
+    }
+
+    /// Those that this processor has, slowest first.
+    pub(crate) fn supported() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|form| form.is_supported())
+    }
+
+    /// Bits of a register.
+    fn bits(self) -> usize {
+        match self {
+            Self::Plain => 64,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse41 => 128,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => 256,
         }
-        Self::Plain
+    }
+
+    fn is_supported(self) -> bool {
+        match self {
+            Self::Plain => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse41 => wide::Sse41::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => wide::Avx2::detect().is_some(),
+        }
     }
 }
 
@@ -85,13 +114,6 @@ struct State {
     tables: Tables,
     waiting: [Waiting; 4],
     data: Data,
-}
-
-impl Default for Decoder {
-    /// Of the fastest form.
-    fn default() -> Self {
-        Self::new(Form::best())
-    }
 }
 
 impl Decoder {
@@ -183,13 +205,17 @@ impl Decoder {
                 scan.run(Plain, &mut stream, bits, &mut rows, out)
             }
             #[cfg(target_arch = "x86_64")]
-            Form::Avx2 => match avx2::Avx2::detect() {
-                Some(wide) => {
-                    let (mut stream, bits) = Stream::new(wide, job.bytes, start, data);
-                    wide.run(scan, &mut stream, bits, &mut rows, out)
-                }
-                None => Err(Refusal::Unsupported),
-            },
+            Form::Sse41 => {
+                let wide = wide::Sse41::detect().ok_or(Refusal::Unsupported)?;
+                let (mut stream, bits) = Stream::new(wide, job.bytes, start, data);
+                wide.run(scan, &mut stream, bits, &mut rows, out)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Form::Avx2 => {
+                let wide = wide::Avx2::detect().ok_or(Refusal::Unsupported)?;
+                let (mut stream, bits) = Stream::new(wide, job.bytes, start, data);
+                wide.run(scan, &mut stream, bits, &mut rows, out)
+            }
         }
     }
 }
