@@ -65,6 +65,16 @@ macro_rules! form {
                 // SAFETY: `self` is made by `detect` alone, which found each of these features.
                 unsafe { wide(self, scan, stream, bits, rows, out) }
             }
+
+            /// Calls `task`, compiled for these features as far as it is inlined.
+            pub(in super::super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
+                #[target_feature(enable = $features)]
+                fn wide<R>(task: impl FnOnce() -> R) -> R {
+                    task()
+                }
+                // SAFETY: `self` is made by `detect` alone, which found each of these features.
+                unsafe { wide(task) }
+            }
         }
 
         kernels! { $form, $features,
