@@ -36,25 +36,24 @@ use std::ptr::NonNull;
 use turbojpeg_sys as tj;
 
 use crate::error::{self, FaultKind, SampleFault};
+use crate::sys::cpu::CpuLevel;
 
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
-use super::baseline::{self, Refusal, Window};
+use super::baseline::{self, Ending, Failure, Form, MOST_SCANS, Refusal, Window};
 use super::header::{JpegHeader, has_end, has_more_scans, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
-/// The most scans of a file. Each is a pass over the whole picture. Real files have about ten.
-const MOST_SCANS: u32 = 100;
-
 /// Buffers that a worker keeps between samples. They grow;
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) rgb: Vec<u8>,
     /// Only grows when there are CMYK files.
     pub(crate) cmyk: Vec<u8>,
-    /// Small, and the same for all pictures but for two rows of MCUs.
+    /// Small, and the same for all pictures but for two rows of MCUs. Of files of several scans
+    /// all coefficients.
     pub(super) baseline: baseline::Decoder,
 }
 
@@ -65,13 +64,25 @@ impl Scratch {
     }
 }
 
-#[cfg(test)]
+impl Default for Scratch {
+    /// Of the form that `FEATHERLOAD_CPU` names, or the processor's best.
+    fn default() -> Self {
+        // A name that is not known ends a run elsewhere.
+        Self::of(CpuLevel::detect().unwrap_or(CpuLevel::Scalar))
+    }
+}
+
 impl Scratch {
-    /// Of a processor for which libjpeg-turbo is the faster one.
-    pub(crate) fn without_baseline() -> Self {
+    pub(crate) fn of(level: CpuLevel) -> Self {
+        let form = Form::best(match level {
+            CpuLevel::Scalar => 64,
+            CpuLevel::Sse41 => 128,
+            CpuLevel::Avx2 => 256,
+        });
         Self {
-            baseline: baseline::Decoder::new(baseline::Form::Plain),
-            ..Self::default()
+            rgb: Vec::new(),
+            cmyk: Vec::new(),
+            baseline: baseline::Decoder::new(form),
         }
     }
 }
@@ -144,8 +155,8 @@ impl JpegDecoder {
             size,
             truncated: self.truncated,
         };
-        if let Some(decoded) = decode_baseline(&job, want, out)? {
-            return Ok(decoded);
+        if !header.arithmetic {
+            return decode_in_rust(&job, want, out);
         }
         match self.decode_once(&job, region, out) {
             // A file with one scan is read to its end only by a region that
@@ -285,23 +296,9 @@ struct Job<'a> {
     truncated: Truncated,
 }
 
-/// Decodes in Rust what can be decoded so; none for libjpeg-turbo. That judges all that looks
-/// damaged, too.
-fn decode_baseline(
-    job: &Job<'_>,
-    want: Region,
-    out: &mut Scratch,
-) -> Result<Option<Decoded>, SampleFault> {
+/// Decodes a file without arithmetic coding.
+fn decode_in_rust(job: &Job<'_>, want: Region, out: &mut Scratch) -> Result<Decoded, SampleFault> {
     let header = job.header;
-    let is_taken = out.baseline.is_fast()
-        && !header.multi_scan
-        && !header.arithmetic
-        && header.has_named_sampling()
-        // What stands behind the only row decides of such a picture.
-        && job.size.1 > 1;
-    if !is_taken {
-        return Ok(None);
-    }
     let (w, h) = (want.w as usize, want.h as usize);
     let has_inks = header.components == 4;
     grow(&mut out.rgb, w * h * 3)?;
@@ -325,21 +322,49 @@ fn decode_baseline(
     } else {
         &mut out.rgb
     };
-    match out.baseline.decode(&part, pixels) {
+    let decoded = match header.multi_scan {
+        false => out.baseline.decode(&part, pixels),
+        true => Err(Refusal::Unsupported),
+    };
+    match decoded {
         Ok(()) => {}
-        Err(Refusal::Unsupported | Refusal::Damaged) => return Ok(None),
         Err(Refusal::NoMemory) => return Err(no_memory("no memory for a JPEG decoder")),
+        Err(Refusal::Unsupported | Refusal::Damaged) => {
+            decode_general(job, &part, &mut out.baseline, pixels)?;
+        }
     }
     if has_inks {
         cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
     }
-    Ok(Some(Decoded {
+    Ok(Decoded {
         x: want.x,
         y: want.y,
         w: want.w,
         h: want.h,
         stride: w * 3,
-    }))
+    })
+}
+
+/// Decodes a file of any other kind, damaged or not.
+fn decode_general(
+    job: &Job<'_>,
+    part: &baseline::Job<'_>,
+    decoder: &mut baseline::Decoder,
+    pixels: &mut [u8],
+) -> Result<(), SampleFault> {
+    let header = job.header;
+    match decoder.decode_general(part, pixels) {
+        Ok(Ending::Early) if header.multi_scan && job.truncated == Truncated::Refuse => {
+            Err(cut_off(job.bytes))
+        }
+        Ok(_) => Ok(()),
+        Err(Failure::NoMemory) => Err(no_memory("no memory for a JPEG decoder")),
+        Err(Failure::Fatal(words)) => Err(fatal(words.0.as_bytes())),
+        Err(Failure::OtherSize(width, height)) => Err(corrupt(format!(
+            "JPEG header has {} x {} pixels, and the decoder {width} x {height}",
+            header.width, header.height
+        ))),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -614,7 +639,6 @@ fn mul_div_255(a: u8, b: u8) -> u8 {
     (((t >> 8) + t) >> 8) as u8
 }
 
-/// Making JPEGs for tests; here because it calls the library.
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{Sampling, jpeg};
@@ -670,111 +694,6 @@ mod tests {
             }
         }
         assert!(wholes > 10_000, "{wholes}");
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod encode {
-    use super::*;
-
-    /// How to compress; the values are TurboJPEG's.
-    pub(crate) struct Options {
-        pub(crate) format: i32,
-        pub(crate) colorspace: Option<i32>,
-        pub(crate) subsampling: i32,
-        pub(crate) quality: i32,
-        pub(crate) progressive: bool,
-        pub(crate) arithmetic: bool,
-        pub(crate) restart_blocks: i32,
-    }
-
-    pub(crate) fn compress(pixels: &[u8], w: u32, h: u32, o: &Options) -> Vec<u8> {
-        let pixel = match o.format {
-            tj::TJPF_TJPF_GRAY => 1,
-            tj::TJPF_TJPF_RGB => 3,
-            tj::TJPF_TJPF_CMYK => 4,
-            other => panic!("format {other}"),
-        };
-        assert_eq!(pixels.len(), w as usize * h as usize * pixel);
-        let mut parameters = vec![
-            (tj::TJPARAM_TJPARAM_SUBSAMP, o.subsampling),
-            (tj::TJPARAM_TJPARAM_QUALITY, o.quality),
-            (tj::TJPARAM_TJPARAM_PROGRESSIVE, i32::from(o.progressive)),
-            (tj::TJPARAM_TJPARAM_ARITHMETIC, i32::from(o.arithmetic)),
-            (tj::TJPARAM_TJPARAM_RESTARTBLOCKS, o.restart_blocks),
-        ];
-        parameters.extend(o.colorspace.map(|c| (tj::TJPARAM_TJPARAM_COLORSPACE, c)));
-        let mut data = std::ptr::null_mut();
-        let mut len = 0;
-        // SAFETY: the handle is checked and destroyed here; `pixels` has w * h pixels
-        // (asserted above); `data` is allocated by the library, copied and freed here.
-        unsafe {
-            let handle = tj::tj3Init(tj::TJINIT_TJINIT_COMPRESS as i32);
-            assert!(!handle.is_null());
-            for (parameter, value) in parameters {
-                assert_eq!(tj::tj3Set(handle, parameter as i32, value), 0);
-            }
-            let (w, h) = (w as i32, h as i32);
-            let rc = tj::tj3Compress8(
-                handle,
-                pixels.as_ptr(),
-                w,
-                0,
-                h,
-                o.format,
-                &mut data,
-                &mut len,
-            );
-            let text = CStr::from_ptr(tj::tj3GetErrorStr(handle)).to_owned();
-            assert_eq!(rc, 0, "{text:?}");
-            let jpeg = std::slice::from_raw_parts(data, len as usize).to_vec();
-            tj::tj3Free(data.cast());
-            tj::tj3Destroy(handle);
-            jpeg
-        }
-    }
-
-    /// The whole picture straight from the library: what regions are compared with.
-    pub(crate) fn reference(jpeg: &[u8], scale: Scale, pixels: Pixel) -> (u32, u32, Vec<u8>) {
-        // SAFETY: the handle is checked and destroyed here; the output has the scaled
-        // size that the library itself has just read from the same bytes.
-        unsafe {
-            let handle = tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32);
-            assert!(!handle.is_null());
-            tj::tj3DecompressHeader(handle, jpeg.as_ptr(), jpeg.len() as tj::size_t);
-            let d = scale.denominator();
-            let factor = tj::tjscalingfactor {
-                num: 1,
-                denom: d as i32,
-            };
-            assert_eq!(tj::tj3SetScalingFactor(handle, factor), 0);
-            let side = |p| (tj::tj3Get(handle, p) as u32).div_ceil(d);
-            let w = side(tj::TJPARAM_TJPARAM_JPEGWIDTH as i32);
-            let h = side(tj::TJPARAM_TJPARAM_JPEGHEIGHT as i32);
-            let (format, bytes) = match pixels {
-                Pixel::Rgb => (tj::TJPF_TJPF_RGB, 3),
-                Pixel::Cmyk => (tj::TJPF_TJPF_CMYK, 4),
-            };
-            let mut out = vec![0; w as usize * h as usize * bytes];
-            let rc = tj::tj3Decompress8(
-                handle,
-                jpeg.as_ptr(),
-                jpeg.len() as tj::size_t,
-                out.as_mut_ptr(),
-                0,
-                format,
-            );
-            let warned = tj::tj3GetErrorCode(handle) == tj::TJERR_TJERR_WARNING as i32;
-            tj::tj3Destroy(handle);
-            assert!(rc == 0 || warned, "the reference decode failed");
-            (w, h, out)
-        }
-    }
-
-    #[derive(Clone, Copy)]
-    pub(crate) enum Pixel {
-        Rgb,
-        Cmyk,
     }
 
     #[test]
