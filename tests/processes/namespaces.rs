@@ -47,7 +47,9 @@ fn a_run_in_a_user_namespace_warns_that_its_store_is_not_shared() {
     let run = |kinds: &[&str]| {
         let mut command = Command::new("unshare");
         command.args(kinds).arg(FEATHERLOAD).arg("rays");
-        command.arg(scene.path()).args(["--steps", "2", "--workers", "0"]);
+        command
+            .arg(scene.path())
+            .args(["--steps", "2", "--workers", "0"]);
         command.output().unwrap()
     };
     for (kinds, kind) in [
@@ -62,6 +64,9 @@ fn a_run_in_a_user_namespace_warns_that_its_store_is_not_shared() {
         }
         assert!(out.status.success(), "{said}");
         let reason = "decoded images are not shared with";
-        assert!(said.contains(reason) && said.contains(kind), "{kinds:?}: {said}");
+        assert!(
+            said.contains(reason) && said.contains(kind),
+            "{kinds:?}: {said}"
+        );
     }
 }

@@ -201,10 +201,12 @@ impl Subject {
         };
         self.manifest_bytes = bytes.len() as u64;
         self.bytes += self.manifest_bytes;
-        refuse_version::<CacheManifest>(&path, &bytes)?;
         match CacheManifest::from_bytes(&bytes) {
             Ok(manifest) => self.manifest = Some(manifest),
-            Err(damage) => self.damaged = Some(damage.to_string()),
+            Err(damage) => {
+                refuse_version::<CacheManifest>(&path, &bytes)?;
+                self.damaged = Some(damage.to_string());
+            }
         }
         Ok(())
     }
