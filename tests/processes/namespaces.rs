@@ -54,7 +54,7 @@ fn a_run_in_a_user_namespace_warns_that_its_store_is_not_shared() {
     };
     for (kinds, kind) in [
         (&["-U"][..], "user namespace"),
-        (&["-U", "-p", "-f", "--mount-proc"], "PID namespace"),
+        (&["-U", "-p", "-f", "--mount-proc"][..], "PID namespace"),
     ] {
         let out = run(kinds);
         let said = String::from_utf8_lossy(&out.stderr);

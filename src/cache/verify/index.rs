@@ -83,9 +83,8 @@ impl InTar<'_> {
     /// How the index's label differs from it, in words.
     pub(super) fn differs_from(&self, label: Label<'_>) -> Option<String> {
         let due = label_member(label).ok()?;
-        let text = |bytes: &[u8]| shown(bytes).to_string();
         let in_index = || match &due {
-            Some((_, text_of)) => format!("has the label {} in the index", text(text_of)),
+            Some((_, text_of)) => format!("has the label {} in the index", shown(text_of)),
             None => "has no label in the index".to_owned(),
         };
         match (self, &due) {
@@ -101,7 +100,7 @@ impl InTar<'_> {
                 });
                 (!is_due).then(|| {
                     let name = shown(member.name.as_bytes());
-                    format!("{}, and '{name}' says {}", in_index(), text(bytes))
+                    format!("{}, and '{name}' says {}", in_index(), shown(bytes))
                 })
             }
         }

@@ -63,12 +63,11 @@ pub(super) fn begin(
         stands_alone,
         ..
     } = said;
-    let manifest = match there.contains(&ShardFile::Manifest) {
+    let read = match there.contains(&ShardFile::Manifest) {
         true => read_manifest(folder, number, said, found),
         false => None,
     };
-    let first_in_index = (said.index.zip(manifest.as_ref()))
-        .and_then(|(index, manifest)| compare(index, number, manifest, found));
+    let (manifest, first_in_index) = read.unzip();
     if there.contains(&ShardFile::Idx) {
         check_idx(folder, number, manifest.as_ref(), entry, found);
     }
@@ -102,7 +101,7 @@ pub(super) fn begin(
         len,
         manifest,
         stands_alone,
-        first_in_index,
+        first_in_index: first_in_index.flatten(),
     });
     let pieces = shard.pieces().into_iter();
     pieces
@@ -113,13 +112,14 @@ pub(super) fn begin(
         .collect()
 }
 
-/// A shard's manifest; none when it is not to be trusted.
+/// A shard's manifest, and the id of its first sample in the index of all, where that agrees with
+/// it; none when it is not to be trusted.
 fn read_manifest(
     folder: &Path,
     number: u64,
     said: Said<'_>,
     found: &Found<'_>,
-) -> Option<ShardManifest> {
+) -> Option<(ShardManifest, Option<u64>)> {
     let entry = said.entry;
     let name = ShardFile::Manifest.name(number);
     let tell = |kind, what: String| found.file(&name, kind, Some(0), what);
@@ -144,19 +144,21 @@ fn read_manifest(
         return None;
     }
     let Some(entry) = entry else {
-        return Some(manifest);
+        return Some((manifest, None));
     };
     if entry.manifest != Hash128::of(&bytes) {
         let what = "belongs to another shard or cache: its hash differs from the cache's manifest";
         tell(FindingKind::Manifest, what.into());
-        return Some(manifest);
+        return Some((manifest, None));
     }
     let (samples, said_samples) = (manifest.samples.len() as u64, entry.samples);
     if samples != said_samples {
         let what = format!("has {samples} samples, and the cache's manifest says {said_samples}");
         tell(FindingKind::Manifest, what);
     }
-    Some(manifest)
+    let index = said.index;
+    let first = index.and_then(|index| compare(index, number, &manifest, found));
+    Some((manifest, first))
 }
 
 /// Whether the members of a manifest follow one another, as a writer puts them, and each sample

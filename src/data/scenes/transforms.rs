@@ -558,7 +558,8 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         "EQUIRECTANGULAR" => Ok(Lens::Equirectangular),
         "ORTHOPHOTO" => Ok(Lens::Orthographic),
         other => Err(format!(
-            "camera_model: {} is not served: use one of {}, {OTHER_MODELS}, or undistort the images",
+            "camera_model: {} is not served: use one of {}, {OTHER_MODELS}, or undistort the \
+             images",
             quoted(other),
             PERSPECTIVE.join(", ")
         )),
