@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use featherload::cache::{self, BuildReport, Builder, FindingKind};
-use featherload::{Error, Index, Label, Source};
+use featherload::index::Label;
+use featherload::{Error, Index, Source};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use twox_hash::XxHash3_128;
