@@ -119,6 +119,7 @@ thread.start()
     assert (process.returncode, said) == (0, "")
 
 
+@pytest.mark.alone
 def test_ctrl_c_ends_a_wait_and_loses_nothing(loader: Make) -> None:
     one = loader(row_limit=60.0)
     epoch = iter(one)

@@ -476,6 +476,7 @@ def test_a_busy_store_is_asked_again(
     assert store.proxy.bytes_sent(SHARDS) <= size(cache) * 1.02
 
 
+@pytest.mark.alone
 def test_a_distant_store_gives_the_same(
     url: str, store: Store, expected: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -675,6 +676,7 @@ def pss(pid: int) -> int:
     return 0
 
 
+@pytest.mark.alone
 def test_the_fetcher_takes_little_memory(url: str, store: Store, tmp_path: Path) -> None:
     store.proxy.limit_rate(40_000_000)
     run = started(url, "--epochs", str(EPOCHS), *ORDER, *fetch(tmp_path / "here", "12M"))
@@ -756,6 +758,7 @@ def test_the_proxy_cuts_refuses_and_changes(store: Store) -> None:
     assert store.proxy.times_fetched("*/a/b") == {f"{store.bucket}/a/b": 5}
 
 
+@pytest.mark.alone
 def test_the_proxy_keeps_a_rate_and_hangs(store: Store) -> None:
     from botocore.exceptions import ReadTimeoutError
 
