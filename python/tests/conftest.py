@@ -29,6 +29,9 @@ Cli = Callable[..., Any]
 
 BUCKETS = itertools.count()
 
+# A recipe of few pixels.
+SMALL = Path(__file__).parent / "small.yaml"
+
 
 def need(module: str) -> None:
     """Skips a test without a framework, unless the gate says that all are there."""

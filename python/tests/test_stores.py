@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import digest
+from conftest import SMALL, digest
 from object_store import SECRET, Store
 
 import featherload
@@ -86,6 +86,7 @@ def command(src: str | Path, *args: str) -> list[str]:
     for flag, value in (("--workers", "2"), ("--batch", str(BATCH)), ("--epochs", "1")):
         if flag not in args:
             own += [flag, value]
+    own += ["--recipe", str(SMALL)]
     return [helper(), "bench", str(src), "--json", "--digest", *own, *args]
 
 
@@ -263,6 +264,7 @@ def uses_of_batches(cache: Path, epochs: int, world: int = 1) -> list[list[int]]
             num_workers=2,
             rank=rank,
             world_size=world,
+            recipe=SMALL,
             sampler=featherload.samplers.ShardShuffle(window=WINDOW),
         )
         try:
