@@ -10,10 +10,11 @@
 //! - `fatal`: why a file is given up; `source`: bytes, markers and warnings.
 //! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
-//!   Huffman codes; `sequential`, `progressive`: such decoders.
+//!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
 //! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
 
+mod ahead;
 mod bits;
 mod coefficients;
 mod entropy;
@@ -128,11 +129,11 @@ impl Decoder {
             room.map_err(|_| Failure::NoMemory)?;
         }
         match file.markers.scan.progressive {
-            true => file.read(progressive, coefficients)?,
+            true => self.form.call(|| file.read(progressive, coefficients))?,
             false => {
                 file.markers.set_usual_tables();
                 if has_several_scans {
-                    file.read(sequential, coefficients)?;
+                    self.form.call(|| file.read(sequential, coefficients))?;
                 } else {
                     file.start(sequential)?;
                 }
@@ -242,6 +243,7 @@ impl<'a> File<'a> {
     }
 
     /// Reads all scans, and the markers after them.
+    #[inline(always)]
     fn read(
         &mut self,
         entropy: &mut impl Entropy,
@@ -261,6 +263,7 @@ impl<'a> File<'a> {
     }
 
     /// Reads the data of a scan.
+    #[inline(always)]
     fn scan(
         &mut self,
         entropy: &mut impl Entropy,
