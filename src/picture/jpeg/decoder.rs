@@ -40,12 +40,9 @@ use crate::error::{self, FaultKind, SampleFault};
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
-use super::baseline::{self, Refusal, Window};
+use super::baseline::{self, Ending, Failure, MOST_SCANS, Refusal, Window};
 use super::header::{JpegHeader, has_end, has_more_scans, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
-
-/// The most scans of a file. Each is a pass over the whole picture. Real files have about ten.
-const MOST_SCANS: u32 = 100;
 
 /// Buffers that a worker keeps between samples. They grow;
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
@@ -54,8 +51,12 @@ pub(crate) struct Scratch {
     pub(crate) rgb: Vec<u8>,
     /// Only grows when there are CMYK files.
     pub(crate) cmyk: Vec<u8>,
-    /// Small, and the same for all pictures but for two rows of MCUs.
+    /// Small, and the same for all pictures but for two rows of MCUs. Of files of several scans
+    /// all coefficients.
     pub(super) baseline: baseline::Decoder,
+    /// Leaves all files to libjpeg-turbo.
+    #[cfg(test)]
+    pub(super) is_oracle: bool,
 }
 
 impl Scratch {
@@ -67,10 +68,10 @@ impl Scratch {
 
 #[cfg(test)]
 impl Scratch {
-    /// Of a processor for which libjpeg-turbo is the faster one.
-    pub(crate) fn without_baseline() -> Self {
+    /// For decodes by libjpeg-turbo.
+    pub(crate) fn of_oracle() -> Self {
         Self {
-            baseline: baseline::Decoder::new(baseline::Form::Plain),
+            is_oracle: true,
             ..Self::default()
         }
     }
@@ -144,8 +145,12 @@ impl JpegDecoder {
             size,
             truncated: self.truncated,
         };
-        if let Some(decoded) = decode_baseline(&job, want, out)? {
-            return Ok(decoded);
+        #[cfg(test)]
+        let is_oracle = out.is_oracle;
+        #[cfg(not(test))]
+        let is_oracle = false;
+        if !header.arithmetic && !is_oracle {
+            return decode_in_rust(&job, want, out);
         }
         match self.decode_once(&job, region, out) {
             // A file with one scan is read to its end only by a region that
@@ -285,23 +290,9 @@ struct Job<'a> {
     truncated: Truncated,
 }
 
-/// Decodes in Rust what can be decoded so; none for libjpeg-turbo. That judges all that looks
-/// damaged, too.
-fn decode_baseline(
-    job: &Job<'_>,
-    want: Region,
-    out: &mut Scratch,
-) -> Result<Option<Decoded>, SampleFault> {
+/// Decodes a file without arithmetic coding.
+fn decode_in_rust(job: &Job<'_>, want: Region, out: &mut Scratch) -> Result<Decoded, SampleFault> {
     let header = job.header;
-    let is_taken = out.baseline.is_fast()
-        && !header.multi_scan
-        && !header.arithmetic
-        && header.has_named_sampling()
-        // What stands behind the only row decides of such a picture.
-        && job.size.1 > 1;
-    if !is_taken {
-        return Ok(None);
-    }
     let (w, h) = (want.w as usize, want.h as usize);
     let has_inks = header.components == 4;
     grow(&mut out.rgb, w * h * 3)?;
@@ -325,21 +316,49 @@ fn decode_baseline(
     } else {
         &mut out.rgb
     };
-    match out.baseline.decode(&part, pixels) {
+    let decoded = match header.multi_scan {
+        false => out.baseline.decode(&part, pixels),
+        true => Err(Refusal::Unsupported),
+    };
+    match decoded {
         Ok(()) => {}
-        Err(Refusal::Unsupported | Refusal::Damaged) => return Ok(None),
         Err(Refusal::NoMemory) => return Err(no_memory("no memory for a JPEG decoder")),
+        Err(Refusal::Unsupported | Refusal::Damaged) => {
+            decode_general(job, &part, &mut out.baseline, pixels)?;
+        }
     }
     if has_inks {
         cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
     }
-    Ok(Some(Decoded {
+    Ok(Decoded {
         x: want.x,
         y: want.y,
         w: want.w,
         h: want.h,
         stride: w * 3,
-    }))
+    })
+}
+
+/// Decodes a file of any other kind, damaged or not.
+fn decode_general(
+    job: &Job<'_>,
+    part: &baseline::Job<'_>,
+    decoder: &mut baseline::Decoder,
+    pixels: &mut [u8],
+) -> Result<(), SampleFault> {
+    let header = job.header;
+    match decoder.decode_general(part, pixels) {
+        Ok(Ending::Early) if header.multi_scan && job.truncated == Truncated::Refuse => {
+            Err(cut_off(job.bytes))
+        }
+        Ok(_) => Ok(()),
+        Err(Failure::NoMemory) => Err(no_memory("no memory for a JPEG decoder")),
+        Err(Failure::Fatal(words)) => Err(fatal(words.0.as_bytes())),
+        Err(Failure::OtherSize(width, height)) => Err(corrupt(format!(
+            "JPEG header has {} x {} pixels, and the decoder {width} x {height}",
+            header.width, header.height
+        ))),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

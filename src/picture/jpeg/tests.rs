@@ -618,7 +618,7 @@ fn both_decoders_have_one_verdict() {
         })
         .collect();
     let mut random = Random::new(17);
-    let mut by = [Scratch::default(), Scratch::without_baseline()];
+    let mut by = [Scratch::default(), Scratch::of_oracle()];
     let (mut equal, mut refused) = (0, 0);
     for round in 0..6000 {
         let mut bytes = files[round % files.len()].clone();

@@ -11,6 +11,7 @@
 //!
 //! - `job`: what is asked for, and why it is refused.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
+//! - `general`: all other files.
 //! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
 //! - `huffman`: tables; `blocks`: coefficients.
 //! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
@@ -23,6 +24,7 @@ mod bits;
 mod blocks;
 mod filters;
 mod frame;
+mod general;
 mod geometry;
 mod huffman;
 mod job;
@@ -37,6 +39,8 @@ mod tests;
 
 use bits::{Data, EMPTY};
 use frame::Frame;
+use general::General;
+pub(crate) use general::{Ending, Failure, MOST_SCANS};
 use geometry::Plan;
 pub(crate) use job::{Job, Refusal, Window};
 use kernels::Plain;
@@ -76,6 +80,8 @@ pub(crate) struct Decoder {
     state: Option<Box<State>>,
     /// Samples of two rows of MCUs, and the enlarged rows.
     planes: Vec<u8>,
+    /// For all that is not baseline.
+    general: Option<Box<General>>,
 }
 
 /// What has the same size for all pictures.
@@ -85,6 +91,17 @@ struct State {
     tables: Tables,
     waiting: [Waiting; 4],
     data: Data,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            frame: Frame::default(),
+            tables: Tables::default(),
+            waiting: [Waiting::NONE; 4],
+            data: EMPTY,
+        }
+    }
 }
 
 impl Default for Decoder {
@@ -100,31 +117,50 @@ impl Decoder {
             form,
             state: None,
             planes: Vec::new(),
+            general: None,
         }
-    }
-
-    /// Whether it is faster than libjpeg-turbo here.
-    pub(crate) fn is_fast(&self) -> bool {
-        self.form != Form::Plain
     }
 
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
-        self.planes.capacity() + self.state.as_ref().map_or(0, |_| size_of::<State>())
+        let state = self.state.as_ref().map_or(0, |_| size_of::<State>());
+        let general = self.general.as_ref().map_or(0, |general| general.bytes());
+        self.planes.capacity() + state + general
+    }
+
+    /// What the window needs of a picture, for which there is room in `planes` then. `room`: bytes
+    /// of the output.
+    fn plan(
+        frame: &Frame,
+        job: &Job<'_>,
+        room: usize,
+        planes: &mut Vec<u8>,
+    ) -> Result<Plan, Refusal> {
+        let window = job.window;
+        let scaled = |side: usize| (side * job.block).div_ceil(8);
+        let (width, height) = (scaled(frame.width), scaled(frame.height));
+        let fits = |at: usize, len: usize, size: usize| len > 0 && at < size && len <= size - at;
+        if !matches!(job.block, 1 | 2 | 4 | 8)
+            || !fits(window.x, window.w, width)
+            || !fits(window.y, window.h, height)
+            || room / frame.colour.bytes() / window.w < window.h
+        {
+            return Err(Refusal::Unsupported);
+        }
+        let plan = Plan::new(frame, job.block, window)?;
+        let all = plan.bytes + Rows::spare(window);
+        if planes.len() < all {
+            let room = planes.try_reserve_exact(all - planes.len());
+            room.map_err(|_| Refusal::NoMemory)?;
+            planes.resize(all, 0);
+        }
+        Ok(plan)
     }
 
     /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
     /// components their inks.
     pub(crate) fn decode(&mut self, job: &Job<'_>, out: &mut [u8]) -> Result<(), Refusal> {
-        let window = job.window;
-        let state = self.state.get_or_insert_with(|| {
-            Box::new(State {
-                frame: Frame::default(),
-                tables: Tables::default(),
-                waiting: [Waiting::NONE; 4],
-                data: EMPTY,
-            })
-        });
+        let state = self.state.get_or_insert_default();
         let State {
             frame,
             tables,
@@ -133,28 +169,11 @@ impl Decoder {
         } = &mut **state;
         frame.read(job.bytes)?;
         let found = (frame.width, frame.height, frame.components().len());
-        if found != (job.size.0, job.size.1, job.components) || !matches!(job.block, 1 | 2 | 4 | 8)
-        {
+        if found != (job.size.0, job.size.1, job.components) {
             return Err(Refusal::Unsupported);
         }
-        let pixel = frame.colour.bytes();
-        let scaled = |side: usize| (side * job.block).div_ceil(8);
-        let (width, height) = (scaled(frame.width), scaled(frame.height));
-        let fits = |at: usize, len: usize, size: usize| len > 0 && at < size && len <= size - at;
-        if !fits(window.x, window.w, width)
-            || !fits(window.y, window.h, height)
-            || out.len() / pixel / window.w < window.h
-        {
-            return Err(Refusal::Unsupported);
-        }
-        let plan = Plan::new(frame, job.block, window)?;
-        let all = plan.bytes + Rows::spare(window);
-        if self.planes.len() < all {
-            let more = all - self.planes.len();
-            let room = self.planes.try_reserve_exact(more);
-            room.map_err(|_| Refusal::NoMemory)?;
-            self.planes.resize(all, 0);
-        }
+        let plan = Self::plan(frame, job, out.len(), &mut self.planes)?;
+        let window = job.window;
         for component in frame.components() {
             let (dc, ac) = (component.dc & 1, component.ac & 1);
             tables.dc[dc].set(&frame.dc[dc])?;
@@ -168,7 +187,7 @@ impl Decoder {
             next: window.y,
             spare,
         };
-        let out = &mut out[..pixel * window.w * window.h];
+        let out = &mut out[..frame.colour.bytes() * window.w * window.h];
         let start = frame.scan;
         let scan = Scan {
             frame,

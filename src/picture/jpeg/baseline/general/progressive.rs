@@ -1,0 +1,219 @@
+//! Huffman decoding of progressive scans (ITU-T T.81, G.2), as `jdphuff.c` decodes damaged ones.
+
+use super::bits::{Bits, extend};
+use super::entropy::{Block, Entropy, Mcu, Scan, Tables};
+use super::fatal::Fatal;
+use super::source::{Source, Warning};
+use super::tables::{Lookups, Table};
+use super::zigzag::NATURAL;
+
+#[derive(Debug, Default)]
+pub(super) struct Progressive {
+    lookups: Lookups,
+    bits: Bits,
+    /// The last DC coefficient of each component of the scan.
+    dc: [i32; 4],
+    /// Blocks to come whose band has ended.
+    ended: u32,
+    /// MCUs up to the next restart marker.
+    left: u32,
+}
+
+impl Entropy for Progressive {
+    fn start(&mut self, tables: &Tables, scan: &Scan) -> Result<(), Fatal> {
+        for &component in scan.components() {
+            if scan.first > 0 {
+                self.lookups.set_ac(tables, component)?;
+            } else if scan.high == 0 {
+                self.lookups.set_dc(tables, component)?;
+            }
+        }
+        self.bits = Bits::default();
+        self.dc = [0; 4];
+        self.ended = 0;
+        self.left = scan.restart_interval;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn decode(
+        &mut self,
+        source: &mut Source<'_>,
+        scan: &Scan,
+        mcu: &mut Mcu<'_>,
+    ) -> Result<(), Fatal> {
+        if scan.restart_interval > 0 {
+            if self.left == 0 {
+                self.restart(source, scan);
+            }
+            self.left -= 1;
+        }
+        if self.bits.is_spent {
+            return Ok(());
+        }
+        let mut bits = self.bits;
+        match (scan.first > 0, scan.high > 0) {
+            (false, false) => self.first_of_dc(&mut bits, source, scan, mcu)?,
+            (false, true) => {
+                for number in 0..scan.blocks {
+                    let bit = bits.take(1, source) as i16;
+                    mcu.block(number)[0] |= bit << scan.low;
+                }
+            }
+            (true, is_refined) => {
+                let table = self.lookups.ac(scan.components[0]);
+                let block = mcu.block(0);
+                self.ended = match is_refined {
+                    false => first_of_band(&mut bits, source, scan, table, self.ended, block),
+                    true => refine_band(&mut bits, source, scan, table, self.ended, block),
+                };
+            }
+        }
+        self.bits = bits;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn is_out_of_data(&self) -> bool {
+        self.bits.is_spent
+    }
+}
+
+impl Progressive {
+    #[cold]
+    fn restart(&mut self, source: &mut Source<'_>, scan: &Scan) {
+        self.bits.restart(source);
+        source.restart();
+        self.bits.is_spent &= source.marker != 0;
+        self.dc = [0; 4];
+        self.ended = 0;
+        self.left = scan.restart_interval;
+    }
+
+    #[inline(always)]
+    fn first_of_dc(
+        &mut self,
+        bits: &mut Bits,
+        source: &mut Source<'_>,
+        scan: &Scan,
+        mcu: &mut Mcu<'_>,
+    ) -> Result<(), Fatal> {
+        for number in 0..scan.blocks {
+            let member = scan.members[number];
+            let table = self.lookups.dc(scan.components[member & 3]);
+            let size = table.symbol(bits, source) & 15;
+            let difference = extend(bits.take(size, source), size);
+            let dc = &mut self.dc[member & 3];
+            *dc = dc.checked_add(difference).ok_or(Fatal::ABSURD_DC)?;
+            mcu.block(number)[0] = dc.wrapping_shl(scan.low) as i16;
+        }
+        Ok(())
+    }
+}
+
+/// The blocks that an end of band stands for, this one among them.
+#[inline(always)]
+fn end_of_band(bits: &mut Bits, source: &mut Source<'_>, run: u32) -> u32 {
+    (1 << run) + bits.take(run, source)
+}
+
+/// The first bits of a band of AC coefficients. Blocks to come whose band has ended.
+#[inline(always)]
+fn first_of_band(
+    bits: &mut Bits,
+    source: &mut Source<'_>,
+    scan: &Scan,
+    table: &Table,
+    ended: u32,
+    block: &mut Block,
+) -> u32 {
+    if ended > 0 {
+        return ended - 1;
+    }
+    let mut b = *bits;
+    let mut k = scan.first;
+    let mut to_come = 0;
+    while k <= scan.last {
+        let symbol = table.symbol(&mut b, source);
+        let (run, size) = (symbol >> 4, symbol & 15);
+        if size > 0 {
+            k += run as usize;
+            let value = extend(b.take(size, source), size);
+            block[usize::from(NATURAL[k & 127])] = value.wrapping_shl(scan.low) as i16;
+        } else if run == 15 {
+            k += 15;
+        } else {
+            to_come = end_of_band(&mut b, source, run) - 1;
+            break;
+        }
+        k += 1;
+    }
+    *bits = b;
+    to_come
+}
+
+/// One bit more of a band of AC coefficients. Blocks to come whose band has ended.
+#[inline(always)]
+fn refine_band(
+    bits: &mut Bits,
+    source: &mut Source<'_>,
+    scan: &Scan,
+    table: &Table,
+    mut ended: u32,
+    block: &mut Block,
+) -> u32 {
+    let mut b = *bits;
+    let (plus, minus) = (1i16 << scan.low, -1i16 << scan.low);
+    let mut k = scan.first;
+    // One bit more of a coefficient that has some.
+    let refine = |value: &mut i16, b: &mut Bits, source: &mut Source<'_>| {
+        if b.take(1, source) > 0 && *value & plus == 0 {
+            *value = value.wrapping_add(if *value >= 0 { plus } else { minus });
+        }
+    };
+    while ended == 0 && k <= scan.last {
+        let symbol = table.symbol(&mut b, source);
+        let (mut run, size) = (symbol >> 4, symbol & 15);
+        let mut new = 0;
+        if size > 0 {
+            if size != 1 {
+                source.warn(Warning::Damage);
+            }
+            new = if b.take(1, source) > 0 { plus } else { minus };
+        } else if run < 15 {
+            ended = end_of_band(&mut b, source, run);
+            break;
+        }
+        // On to the zero in whose place it comes, over so many other zeros.
+        loop {
+            let value = &mut block[usize::from(NATURAL[k & 127])];
+            if *value != 0 {
+                refine(value, &mut b, source);
+            } else if run == 0 {
+                break;
+            } else {
+                run -= 1;
+            }
+            k += 1;
+            if k > scan.last {
+                break;
+            }
+        }
+        if new != 0 {
+            block[usize::from(NATURAL[k & 127])] = new;
+        }
+        k += 1;
+    }
+    if ended > 0 {
+        while k <= scan.last {
+            let value = &mut block[usize::from(NATURAL[k & 127])];
+            if *value != 0 {
+                refine(value, &mut b, source);
+            }
+            k += 1;
+        }
+        ended -= 1;
+    }
+    *bits = b;
+    ended
+}
