@@ -11,11 +11,14 @@
 //! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
 //!   Huffman codes; `sequential`, `progressive`: such decoders.
+//! - `arithmetic`: the decoder of arithmetic coding; `decisions`: its binary decisions.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
 //! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
 
+mod arithmetic;
 mod bits;
 mod coefficients;
+mod decisions;
 mod entropy;
 mod fatal;
 mod markers;
@@ -35,6 +38,7 @@ use super::job::{Job, Refusal};
 use super::kernels::Plain;
 use super::rows::Rows;
 use super::{Decoder, Form};
+use arithmetic::Arithmetic;
 use coefficients::Coefficients;
 use entropy::Entropy;
 use fatal::Fatal;
@@ -79,6 +83,7 @@ pub(crate) enum Ending {
 pub(super) struct General {
     sequential: Sequential,
     progressive: Progressive,
+    arithmetic: Arithmetic,
     coefficients: Coefficients,
 }
 
@@ -118,6 +123,7 @@ impl Decoder {
         let General {
             sequential,
             progressive,
+            arithmetic,
             coefficients,
         } = &mut **general;
         let has_several_scans = file.markers.has_several_scans();
@@ -125,15 +131,13 @@ impl Decoder {
             let room = coefficients.set(&file.markers);
             room.map_err(|_| Failure::NoMemory)?;
         }
-        match file.markers.scan.progressive {
-            true => file.read(progressive, coefficients)?,
-            false => {
+        let is_arithmetic = file.markers.arithmetic;
+        match (is_arithmetic, file.markers.scan.progressive) {
+            (true, _) => file.begin(arithmetic, has_several_scans, coefficients)?,
+            (false, true) => file.begin(progressive, has_several_scans, coefficients)?,
+            (false, false) => {
                 file.markers.set_usual_tables();
-                if has_several_scans {
-                    file.read(sequential, coefficients)?;
-                } else {
-                    file.start(sequential)?;
-                }
+                file.begin(sequential, has_several_scans, coefficients)?;
             }
         }
         for (to, from) in frame.quantization.iter_mut().zip(&file.quantization) {
@@ -170,13 +174,9 @@ impl Decoder {
             }
         } else {
             let (source, scan) = (&mut file.source, &file.markers.scan);
-            match self.form {
-                Form::Plain => canvas.stream(Plain, sequential, source, scan)?,
-                #[cfg(target_arch = "x86_64")]
-                Form::Avx2 => match super::avx2::Avx2::detect() {
-                    Some(wide) => canvas.stream(wide, sequential, source, scan)?,
-                    None => canvas.stream(Plain, sequential, source, scan)?,
-                },
+            match is_arithmetic {
+                true => canvas.stream_as(self.form, arithmetic, source, scan)?,
+                false => canvas.stream_as(self.form, sequential, source, scan)?,
             }
         }
         Ok(match file.source.first_warning {
@@ -247,6 +247,19 @@ impl<'a> File<'a> {
             self.source.warn(Warning::Damage);
         }
         entropy.start(&self.markers.tables, scan)
+    }
+
+    /// Reads all scans of several, or gets ready for the data of the only one.
+    fn begin(
+        &mut self,
+        entropy: &mut impl Entropy,
+        has_several_scans: bool,
+        coefficients: &mut Coefficients,
+    ) -> Result<(), Fatal> {
+        match has_several_scans {
+            true => self.read(entropy, coefficients),
+            false => self.start(entropy),
+        }
     }
 
     /// Reads all scans, and the markers after them.
