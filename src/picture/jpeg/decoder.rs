@@ -54,26 +54,12 @@ pub(crate) struct Scratch {
     /// Small, and the same for all pictures but for two rows of MCUs. Of files of several scans
     /// all coefficients.
     pub(super) baseline: baseline::Decoder,
-    /// Leaves all files to libjpeg-turbo.
-    #[cfg(test)]
-    pub(super) is_oracle: bool,
 }
 
 impl Scratch {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.rgb.capacity() + self.cmyk.capacity() + self.baseline.bytes()
-    }
-}
-
-#[cfg(test)]
-impl Scratch {
-    /// For decodes by libjpeg-turbo.
-    pub(crate) fn of_oracle() -> Self {
-        Self {
-            is_oracle: true,
-            ..Self::default()
-        }
     }
 }
 
@@ -145,11 +131,7 @@ impl JpegDecoder {
             size,
             truncated: self.truncated,
         };
-        #[cfg(test)]
-        let is_oracle = out.is_oracle;
-        #[cfg(not(test))]
-        let is_oracle = false;
-        if !header.arithmetic && !is_oracle {
+        if !header.arithmetic {
             return decode_in_rust(&job, want, out);
         }
         match self.decode_once(&job, region, out) {
@@ -633,7 +615,6 @@ fn mul_div_255(a: u8, b: u8) -> u8 {
     (((t >> 8) + t) >> 8) as u8
 }
 
-/// Making JPEGs for tests; here because it calls the library.
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{Sampling, jpeg};
@@ -689,111 +670,6 @@ mod tests {
             }
         }
         assert!(wholes > 10_000, "{wholes}");
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod encode {
-    use super::*;
-
-    /// How to compress; the values are TurboJPEG's.
-    pub(crate) struct Options {
-        pub(crate) format: i32,
-        pub(crate) colorspace: Option<i32>,
-        pub(crate) subsampling: i32,
-        pub(crate) quality: i32,
-        pub(crate) progressive: bool,
-        pub(crate) arithmetic: bool,
-        pub(crate) restart_blocks: i32,
-    }
-
-    pub(crate) fn compress(pixels: &[u8], w: u32, h: u32, o: &Options) -> Vec<u8> {
-        let pixel = match o.format {
-            tj::TJPF_TJPF_GRAY => 1,
-            tj::TJPF_TJPF_RGB => 3,
-            tj::TJPF_TJPF_CMYK => 4,
-            other => panic!("format {other}"),
-        };
-        assert_eq!(pixels.len(), w as usize * h as usize * pixel);
-        let mut parameters = vec![
-            (tj::TJPARAM_TJPARAM_SUBSAMP, o.subsampling),
-            (tj::TJPARAM_TJPARAM_QUALITY, o.quality),
-            (tj::TJPARAM_TJPARAM_PROGRESSIVE, i32::from(o.progressive)),
-            (tj::TJPARAM_TJPARAM_ARITHMETIC, i32::from(o.arithmetic)),
-            (tj::TJPARAM_TJPARAM_RESTARTBLOCKS, o.restart_blocks),
-        ];
-        parameters.extend(o.colorspace.map(|c| (tj::TJPARAM_TJPARAM_COLORSPACE, c)));
-        let mut data = std::ptr::null_mut();
-        let mut len = 0;
-        // SAFETY: the handle is checked and destroyed here; `pixels` has w * h pixels
-        // (asserted above); `data` is allocated by the library, copied and freed here.
-        unsafe {
-            let handle = tj::tj3Init(tj::TJINIT_TJINIT_COMPRESS as i32);
-            assert!(!handle.is_null());
-            for (parameter, value) in parameters {
-                assert_eq!(tj::tj3Set(handle, parameter as i32, value), 0);
-            }
-            let (w, h) = (w as i32, h as i32);
-            let rc = tj::tj3Compress8(
-                handle,
-                pixels.as_ptr(),
-                w,
-                0,
-                h,
-                o.format,
-                &mut data,
-                &mut len,
-            );
-            let text = CStr::from_ptr(tj::tj3GetErrorStr(handle)).to_owned();
-            assert_eq!(rc, 0, "{text:?}");
-            let jpeg = std::slice::from_raw_parts(data, len as usize).to_vec();
-            tj::tj3Free(data.cast());
-            tj::tj3Destroy(handle);
-            jpeg
-        }
-    }
-
-    /// The whole picture straight from the library: what regions are compared with.
-    pub(crate) fn reference(jpeg: &[u8], scale: Scale, pixels: Pixel) -> (u32, u32, Vec<u8>) {
-        // SAFETY: the handle is checked and destroyed here; the output has the scaled
-        // size that the library itself has just read from the same bytes.
-        unsafe {
-            let handle = tj::tj3Init(tj::TJINIT_TJINIT_DECOMPRESS as i32);
-            assert!(!handle.is_null());
-            tj::tj3DecompressHeader(handle, jpeg.as_ptr(), jpeg.len() as tj::size_t);
-            let d = scale.denominator();
-            let factor = tj::tjscalingfactor {
-                num: 1,
-                denom: d as i32,
-            };
-            assert_eq!(tj::tj3SetScalingFactor(handle, factor), 0);
-            let side = |p| (tj::tj3Get(handle, p) as u32).div_ceil(d);
-            let w = side(tj::TJPARAM_TJPARAM_JPEGWIDTH as i32);
-            let h = side(tj::TJPARAM_TJPARAM_JPEGHEIGHT as i32);
-            let (format, bytes) = match pixels {
-                Pixel::Rgb => (tj::TJPF_TJPF_RGB, 3),
-                Pixel::Cmyk => (tj::TJPF_TJPF_CMYK, 4),
-            };
-            let mut out = vec![0; w as usize * h as usize * bytes];
-            let rc = tj::tj3Decompress8(
-                handle,
-                jpeg.as_ptr(),
-                jpeg.len() as tj::size_t,
-                out.as_mut_ptr(),
-                0,
-                format,
-            );
-            let warned = tj::tj3GetErrorCode(handle) == tj::TJERR_TJERR_WARNING as i32;
-            tj::tj3Destroy(handle);
-            assert!(rc == 0 || warned, "the reference decode failed");
-            (w, h, out)
-        }
-    }
-
-    #[derive(Clone, Copy)]
-    pub(crate) enum Pixel {
-        Rgb,
-        Cmyk,
     }
 
     #[test]

@@ -11,8 +11,9 @@
 //! - `plain`: the form of a file that a device's engines take; pure.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
 //! - `decoder`: what is decoded by what, and libjpeg-turbo. Its calls are `unsafe`.
-//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo.
+//! - `baseline`: the decoder in Rust, with the bytes of libjpeg-turbo.
 //! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
+//! - `oracle`: libjpeg-turbo for tests.
 
 #[cfg(feature = "codecs")]
 mod baseline;
@@ -31,6 +32,8 @@ mod region;
 
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod fixtures;
+#[cfg(all(test, feature = "codecs"))]
+mod oracle;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 

@@ -71,6 +71,19 @@ impl Form {
         }
         Self::Plain
     }
+
+    /// Calls `task` in this form, as far as it is inlined.
+    #[inline(always)]
+    fn call<R>(self, task: impl FnOnce() -> R) -> R {
+        match self {
+            Self::Plain => task(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => match avx2::Avx2::detect() {
+                Some(wide) => wide.call(task),
+                None => task(),
+            },
+        }
+    }
 }
 
 /// The buffers of a decoder, which grow to what pictures need.

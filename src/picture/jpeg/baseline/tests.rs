@@ -1,7 +1,7 @@
 //! All of it against libjpeg-turbo, and the wide form against the plain one.
 
-use super::super::decoder::encode::{Pixel, reference};
 use super::super::fixtures::{Random, Sampling, encode, jpeg, photos};
+use super::super::oracle::{Pixel, reference};
 use super::super::region::Scale;
 use super::blocks::{Pair, Target};
 use super::kernels::{Kernels, Plain};

@@ -4,8 +4,8 @@ use turbojpeg_sys as tj;
 
 use super::quantizer::Quantizer;
 use super::*;
-use crate::picture::jpeg::decoder::encode::{Options, compress};
 use crate::picture::jpeg::fixtures::{Random, pattern};
+use crate::picture::jpeg::oracle::{Options, compress};
 
 fn forms() -> Vec<Form> {
     let mut forms = vec![Form::Plain];

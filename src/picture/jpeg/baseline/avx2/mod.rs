@@ -48,6 +48,17 @@ impl Avx2 {
         // SAFETY: `self` is made by `detect` alone, which found each of these features.
         unsafe { run(self, scan, stream, bits, rows, out) }
     }
+
+    /// Calls `task`, compiled for these features as far as it is inlined.
+    pub(super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { call(task) }
+    }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+fn call<R>(task: impl FnOnce() -> R) -> R {
+    task()
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]

@@ -12,10 +12,6 @@ pub(super) struct Bits {
     pub(super) left: u32,
     /// More bits were taken than there are (`insufficient_data`).
     pub(super) is_spent: bool,
-    /// Reads as `decode_mcu_fast` does: 0xff ends the data if no 0 follows at once, and is left.
-    pub(super) is_fast: bool,
-    /// Has met such an end.
-    pub(super) met_end: bool,
 }
 
 /// Bits after a fill, but at the end of the data: enough for a code and its value.
@@ -74,41 +70,14 @@ impl Bits {
             self.fill(source);
         }
         while source.marker == 0 && self.left < ZEROS {
-            let byte = match self.is_fast {
-                true => match (source.peek(0), source.peek(1)) {
-                    (Some(0xFF), Some(0)) => {
-                        source.at += 2;
-                        0xFF
-                    }
-                    (Some(0xFF) | None, _) => {
-                        self.met_end = true;
-                        break;
-                    }
-                    (Some(byte), _) => {
-                        source.at += 1;
-                        byte
-                    }
-                },
-                false => match source.byte() {
-                    0xFF => {
-                        let mut byte = source.byte();
-                        while byte == 0xFF {
-                            byte = source.byte();
-                        }
-                        if byte != 0 {
-                            source.marker = byte;
-                            break;
-                        }
-                        0xFF
-                    }
-                    byte => byte,
-                },
+            let Some(byte) = source.coded_byte() else {
+                break;
             };
             self.next |= u64::from(byte) << (56 - self.left);
             self.left += 8;
         }
         if self.left < need {
-            if !self.is_fast && !self.is_spent {
+            if !self.is_spent {
                 source.warn(Warning::Damage);
                 self.is_spent = true;
             }

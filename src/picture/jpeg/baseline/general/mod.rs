@@ -10,11 +10,12 @@
 //! - `fatal`: why a file is given up; `source`: bytes, markers and warnings.
 //! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
-//!   Huffman codes; `sequential`, `progressive`: such decoders.
+//!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
 //! - `arithmetic`: the decoder of arithmetic coding; `decisions`: its binary decisions.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
 //! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
 
+mod ahead;
 mod arithmetic;
 mod bits;
 mod coefficients;
@@ -133,11 +134,11 @@ impl Decoder {
         }
         let is_arithmetic = file.markers.arithmetic;
         match (is_arithmetic, file.markers.scan.progressive) {
-            (true, _) => file.begin(arithmetic, has_several_scans, coefficients)?,
-            (false, true) => file.begin(progressive, has_several_scans, coefficients)?,
+            (true, _) => file.begin(self.form, arithmetic, coefficients)?,
+            (false, true) => file.begin(self.form, progressive, coefficients)?,
             (false, false) => {
                 file.markers.set_usual_tables();
-                file.begin(sequential, has_several_scans, coefficients)?;
+                file.begin(self.form, sequential, coefficients)?;
             }
         }
         for (to, from) in frame.quantization.iter_mut().zip(&file.quantization) {
@@ -252,17 +253,18 @@ impl<'a> File<'a> {
     /// Reads all scans of several, or gets ready for the data of the only one.
     fn begin(
         &mut self,
+        form: Form,
         entropy: &mut impl Entropy,
-        has_several_scans: bool,
         coefficients: &mut Coefficients,
     ) -> Result<(), Fatal> {
-        match has_several_scans {
-            true => self.read(entropy, coefficients),
+        match self.markers.has_several_scans() {
+            true => form.call(|| self.read(entropy, coefficients)),
             false => self.start(entropy),
         }
     }
 
     /// Reads all scans, and the markers after them.
+    #[inline(always)]
     fn read(
         &mut self,
         entropy: &mut impl Entropy,
@@ -282,6 +284,7 @@ impl<'a> File<'a> {
     }
 
     /// Reads the data of a scan.
+    #[inline(always)]
     fn scan(
         &mut self,
         entropy: &mut impl Entropy,

@@ -4,8 +4,8 @@ use super::bits::{Bits, extend};
 use super::entropy::{Block, Entropy, Mcu, Scan, Tables};
 use super::fatal::Fatal;
 use super::source::{Source, Warning};
-use super::tables::{Lookups, Table};
-use super::zigzag::NATURAL;
+use super::tables::{Coded, Lookups, Table};
+use super::zigzag::{NATURAL, places_of_coefficients};
 
 #[derive(Debug, Default)]
 pub(super) struct Progressive {
@@ -134,17 +134,16 @@ fn first_of_band(
     let mut k = scan.first;
     let mut to_come = 0;
     while k <= scan.last {
-        let symbol = table.symbol(&mut b, source);
-        let (run, size) = (symbol >> 4, symbol & 15);
-        if size > 0 {
-            k += run as usize;
-            let value = extend(b.take(size, source), size);
-            block[usize::from(NATURAL[k & 127])] = value.wrapping_shl(scan.low) as i16;
-        } else if run == 15 {
-            k += 15;
-        } else {
-            to_come = end_of_band(&mut b, source, run) - 1;
-            break;
+        match table.coefficient(&mut b, source) {
+            Coded::Value { run, value } => {
+                k += run;
+                block[usize::from(NATURAL[k & 127])] = value.wrapping_shl(scan.low) as i16;
+            }
+            Coded::Zeros => k += 15,
+            Coded::End { run } => {
+                to_come = end_of_band(&mut b, source, run) - 1;
+                break;
+            }
         }
         k += 1;
     }
@@ -164,16 +163,29 @@ fn refine_band(
 ) -> u32 {
     let mut b = *bits;
     let (plus, minus) = (1i16 << scan.low, -1i16 << scan.low);
-    let mut k = scan.first;
-    // One bit more of a coefficient that has some.
-    let refine = |value: &mut i16, b: &mut Bits, source: &mut Source<'_>| {
-        if b.take(1, source) > 0 && *value & plus == 0 {
-            *value = value.wrapping_add(if *value >= 0 { plus } else { minus });
+    // The coefficients that have bits, and the band that is left, in zigzag order.
+    let known = places_of_coefficients(block, scan.first, scan.last);
+    let mut band = (u64::MAX >> (63 - scan.last)) & (u64::MAX << scan.first);
+    // One bit more of all that have some.
+    let refine = |places: u64, block: &mut Block, b: &mut Bits, source: &mut Source<'_>| {
+        let mut left = places & known;
+        while left != 0 {
+            b.fill(source);
+            let mut count = left.count_ones().min(32);
+            let word = b.take(count, source);
+            while count > 0 {
+                count -= 1;
+                let value = &mut block[usize::from(NATURAL[left.trailing_zeros() as usize & 63])];
+                let change = if *value >= 0 { plus } else { minus };
+                let is_more = word >> count & 1 > 0 && *value & plus == 0;
+                *value = value.wrapping_add(if is_more { change } else { 0 });
+                left &= left - 1;
+            }
         }
     };
-    while ended == 0 && k <= scan.last {
+    while ended == 0 && band != 0 {
         let symbol = table.symbol(&mut b, source);
-        let (mut run, size) = (symbol >> 4, symbol & 15);
+        let (run, size) = (symbol >> 4, symbol & 15);
         let mut new = 0;
         if size > 0 {
             if size != 1 {
@@ -185,33 +197,25 @@ fn refine_band(
             break;
         }
         // On to the zero in whose place it comes, over so many other zeros.
-        loop {
-            let value = &mut block[usize::from(NATURAL[k & 127])];
-            if *value != 0 {
-                refine(value, &mut b, source);
-            } else if run == 0 {
-                break;
-            } else {
-                run -= 1;
-            }
-            k += 1;
-            if k > scan.last {
-                break;
-            }
+        let mut zeros = band & !known;
+        for _ in 0..run {
+            zeros &= zeros.wrapping_sub(1);
         }
+        // None: all of the band.
+        let place = zeros & zeros.wrapping_neg();
+        let before = place.wrapping_sub(1);
+        refine(band & before, block, &mut b, source);
+        band &= !before & !place;
         if new != 0 {
+            let k = match place {
+                0 => scan.last + 1,
+                _ => place.trailing_zeros() as usize,
+            };
             block[usize::from(NATURAL[k & 127])] = new;
         }
-        k += 1;
     }
     if ended > 0 {
-        while k <= scan.last {
-            let value = &mut block[usize::from(NATURAL[k & 127])];
-            if *value != 0 {
-                refine(value, &mut b, source);
-            }
-            k += 1;
-        }
+        refine(band, block, &mut b, source);
         ended -= 1;
     }
     *bits = b;

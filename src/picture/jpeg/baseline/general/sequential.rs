@@ -1,19 +1,54 @@
 //! Huffman decoding of sequential scans (ITU-T T.81, F.2.2), as `jdhuff.c` decodes damaged ones.
 
+use super::ahead::Ahead;
 use super::bits::{Bits, extend};
 use super::entropy::{Entropy, Mcu, Scan, Tables};
 use super::fatal::Fatal;
 use super::source::Source;
-use super::tables::Lookups;
+use super::tables::{Coded, Lookups, Table};
 use super::zigzag::NATURAL;
 
-/// Of an MCU this many bytes a block must be left in the file for `decode_mcu_fast`.
-const FAST_BYTES: usize = 512;
+/// Where coded bits come from.
+pub(super) trait Reader: Copy {
+    /// The next symbol of a table; 0 for no code.
+    fn symbol(&mut self, table: &Table, source: &mut Source<'_>) -> u32;
+
+    /// The bits of a value, up to 15.
+    fn value(&mut self, bits: u32, source: &mut Source<'_>) -> u32;
+
+    /// The next AC coefficient.
+    #[inline(always)]
+    fn coefficient(&mut self, table: &Table, source: &mut Source<'_>) -> Coded {
+        let symbol = self.symbol(table, source);
+        Coded::of(symbol, |bits| self.value(bits, source))
+    }
+}
+
+impl Reader for Bits {
+    #[inline(always)]
+    fn symbol(&mut self, table: &Table, source: &mut Source<'_>) -> u32 {
+        table.symbol(self, source)
+    }
+
+    #[inline(always)]
+    fn value(&mut self, bits: u32, source: &mut Source<'_>) -> u32 {
+        self.take(bits, source)
+    }
+
+    #[inline(always)]
+    fn coefficient(&mut self, table: &Table, source: &mut Source<'_>) -> Coded {
+        table.coefficient(self, source)
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Sequential {
     lookups: Lookups,
     bits: Bits,
+    /// Instead of them, where it matters how far libjpeg-turbo reads ahead.
+    ahead: Option<Ahead>,
+    /// No MCU of the scan was decoded.
+    is_new: bool,
     /// The last DC coefficient of each component of the scan.
     dc: [i32; 4],
     /// MCUs up to the next restart marker.
@@ -29,9 +64,12 @@ impl Entropy for Sequential {
         self.bits = Bits::default();
         self.dc = [0; 4];
         self.left = scan.restart_interval;
+        self.ahead = None;
+        self.is_new = true;
         Ok(())
     }
 
+    #[inline(always)]
     fn decode(
         &mut self,
         source: &mut Source<'_>,
@@ -48,61 +86,75 @@ impl Entropy for Sequential {
             }
             self.left -= 1;
         }
-        if self.bits.is_spent {
+        if std::mem::take(&mut self.is_new)
+            && scan.restart_interval == 0
+            && source.has_odd_stuffing()
+        {
+            self.ahead = Some(Ahead::default());
+        }
+        if self.is_out_of_data() {
             return Ok(());
         }
-        // What libjpeg-turbo decodes fast up to a marker it decodes again, over what it wrote.
-        let is_fast = scan.restart_interval == 0
-            && source.marker == 0
-            && source.left() >= FAST_BYTES * scan.blocks;
-        if is_fast {
-            let (bits, dc, at) = (self.bits, self.dc, source.at);
-            self.bits.is_fast = true;
-            self.blocks(source, scan, mcu);
-            self.bits.is_fast = false;
-            if !self.bits.met_end {
-                return Ok(());
+        if let Some(mut ahead) = self.ahead {
+            if let Some(mut fast) = ahead.fast(source, scan) {
+                let (dc, at) = (self.dc, source.at);
+                self.blocks(&mut fast, source, scan, mcu);
+                if let Some(ahead) = fast.slow() {
+                    self.ahead = Some(ahead);
+                    return Ok(());
+                }
+                // Again, over what is there already.
+                (self.dc, source.at) = (dc, at);
             }
-            (self.bits, self.dc, source.at) = (bits, dc, at);
+            self.blocks(&mut ahead, source, scan, mcu);
+            self.ahead = Some(ahead);
+            return Ok(());
         }
-        self.blocks(source, scan, mcu);
+        let mut bits = self.bits;
+        self.blocks(&mut bits, source, scan, mcu);
+        self.bits = bits;
         Ok(())
     }
 
     fn is_out_of_data(&self) -> bool {
-        self.bits.is_spent
+        self.bits.is_spent || self.ahead.is_some_and(Ahead::is_spent)
     }
 }
 
 impl Sequential {
-    fn blocks(&mut self, source: &mut Source<'_>, scan: &Scan, mcu: &mut Mcu<'_>) {
-        let mut bits = self.bits;
+    #[inline(always)]
+    fn blocks(
+        &mut self,
+        reader: &mut impl Reader,
+        source: &mut Source<'_>,
+        scan: &Scan,
+        mcu: &mut Mcu<'_>,
+    ) {
+        // A copy may stay in registers.
+        let mut bits = *reader;
         for number in 0..scan.blocks {
             let member = scan.members[number];
             let component = scan.components[member & 3];
             let block = mcu.block(number);
-            let size = self.lookups.dc(component).symbol(&mut bits, source) & 15;
-            let difference = extend(bits.take(size, source), size);
+            let size = bits.symbol(self.lookups.dc(component), source) & 15;
+            let difference = extend(bits.value(size, source), size);
             let dc = &mut self.dc[member & 3];
             *dc = dc.wrapping_add(difference);
             block[0] = *dc as i16;
             let table = self.lookups.ac(component);
             let mut k = 1;
             while k < 64 {
-                let symbol = table.symbol(&mut bits, source);
-                let (run, size) = (symbol as usize >> 4, symbol & 15);
-                if size > 0 {
-                    k += run;
-                    let value = extend(bits.take(size, source), size);
-                    block[usize::from(NATURAL[k & 127])] = value as i16;
-                } else if run < 15 {
-                    break;
-                } else {
-                    k += 15;
+                match bits.coefficient(table, source) {
+                    Coded::Value { run, value } => {
+                        k += run;
+                        block[usize::from(NATURAL[k & 127])] = value as i16;
+                    }
+                    Coded::Zeros => k += 15,
+                    Coded::End { .. } => break,
                 }
                 k += 1;
             }
         }
-        self.bits = bits;
+        *reader = bits;
     }
 }

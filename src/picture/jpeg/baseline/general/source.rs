@@ -82,7 +82,36 @@ impl<'a> Source<'a> {
         (zeros == 0).then_some(number)
     }
 
-    /// The next byte without taking it, inside of the file.
+    /// The next byte of coded data; none at a marker, which is then `marker`.
+    pub(super) fn coded_byte(&mut self) -> Option<u8> {
+        let byte = self.byte();
+        if byte != 0xFF {
+            return Some(byte);
+        }
+        let mut next = self.byte();
+        while next == 0xFF {
+            next = self.byte();
+        }
+        if next == 0 {
+            return Some(byte);
+        }
+        self.marker = next;
+        None
+    }
+
+    /// Whether several 0xff with a 0 behind stand somewhere in the rest of the file.
+    pub(super) fn has_odd_stuffing(&self) -> bool {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut parts = rest.split(|&byte| byte == 0xFF).skip(1);
+        let mut is_second = false;
+        parts.any(|part| {
+            let is_odd = is_second && part.first() == Some(&0);
+            is_second = part.is_empty();
+            is_odd
+        })
+    }
+
+    /// A byte ahead, without taking it, inside of the file.
     pub(super) fn peek(&self, ahead: usize) -> Option<u8> {
         self.bytes.get(self.at + ahead).copied()
     }

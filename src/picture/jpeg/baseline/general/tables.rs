@@ -1,7 +1,7 @@
 //! Huffman tables, as lookups by the next ten bits.
 
 use super::super::huffman::{Codes, Spec};
-use super::bits::Bits;
+use super::bits::{Bits, extend};
 use super::entropy::{InScan, Tables};
 use super::fatal::Fatal;
 use super::source::{Source, Warning};
@@ -13,13 +13,43 @@ const INDEX: u32 = 10;
 pub(super) struct Table {
     /// Symbol, and from bit 8 the bits of its code. 0 = the code is longer, or there is none.
     short: [u16; 1 << INDEX],
+    /// Of AC coefficients that the bits hold as a whole: bits that are taken, from bit 8 zeros
+    /// before it, from bit 16 its value. 0 = by `short`.
+    whole: [u32; 1 << INDEX],
     codes: Codes,
+}
+
+/// A symbol of AC coefficients, with its value.
+pub(super) enum Coded {
+    /// A coefficient after so many zeros.
+    Value { run: usize, value: i32 },
+    /// 16 zeros.
+    Zeros,
+    /// The end of the block or, in progressive scans, of so many.
+    End { run: u32 },
+}
+
+impl Coded {
+    /// Of a symbol; `take` gives the bits of its value.
+    #[inline(always)]
+    pub(super) fn of(symbol: u32, take: impl FnOnce(u32) -> u32) -> Self {
+        let (run, size) = (symbol >> 4, symbol & 15);
+        match (run, size) {
+            (15, 0) => Self::Zeros,
+            (_, 0) => Self::End { run },
+            _ => Self::Value {
+                run: run as usize,
+                value: extend(take(size), size),
+            },
+        }
+    }
 }
 
 impl Default for Table {
     fn default() -> Self {
         Self {
             short: [0; 1 << INDEX],
+            whole: [0; 1 << INDEX],
             codes: Codes::default(),
         }
     }
@@ -41,7 +71,36 @@ impl Table {
             at = end;
         }
         self.short[at..].fill(0);
+        self.whole.fill(0);
+        for (bits, (entry, whole)) in (0u32..).zip(self.short.iter().zip(&mut self.whole)) {
+            let (length, run, size) = (
+                u32::from(entry >> 8),
+                u32::from(entry >> 4 & 15),
+                u32::from(entry & 15),
+            );
+            if length > 0 && size > 0 && length + size <= INDEX {
+                let value = bits >> (INDEX - length - size) & ((1 << size) - 1);
+                let value = extend(value, size) as u16;
+                *whole = (length + size) | run << 8 | u32::from(value) << 16;
+            }
+        }
         Ok(())
+    }
+
+    /// The next AC coefficient.
+    #[inline(always)]
+    pub(super) fn coefficient(&self, bits: &mut Bits, source: &mut Source<'_>) -> Coded {
+        bits.fill(source);
+        let entry = self.whole[(bits.peek() >> (64 - INDEX)) as usize];
+        if entry != 0 {
+            bits.take(entry & 255, source);
+            return Coded::Value {
+                run: entry as usize >> 8 & 15,
+                value: entry as i32 >> 16,
+            };
+        }
+        let symbol = self.symbol(bits, source);
+        Coded::of(symbol, |size| bits.take(size, source))
     }
 
     /// The next symbol; 0 for no code.
@@ -56,22 +115,23 @@ impl Table {
         entry & 255
     }
 
+    /// The bits of the code at the top of `bits`, and its symbol; 17 and 0 for no code.
+    pub(super) fn code(&self, bits: u64) -> (u32, u32) {
+        match self.codes.long(bits) {
+            Some((length, symbol)) => (length, u32::from(symbol)),
+            None => (17, 0),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn long(&self, bits: &mut Bits, source: &mut Source<'_>) -> u32 {
-        match self.codes.long(bits.peek()) {
-            Some((length, symbol)) => {
-                bits.take(length, source);
-                u32::from(symbol)
-            }
-            None => {
-                bits.take(17, source);
-                if !bits.is_fast {
-                    source.warn(Warning::Damage);
-                }
-                0
-            }
+        let (length, symbol) = self.code(bits.peek());
+        if length > 16 {
+            source.warn(Warning::Damage);
         }
+        bits.take(length, source);
+        symbol
     }
 }
 
