@@ -139,7 +139,6 @@ const UNSAFE: &[&str] = &[
     "src/device/without_cuda.rs",
     "src/picture/jpeg/baseline/wide/forms.rs",
     "src/picture/jpeg/baseline/wide/lanes.rs",
-    "src/picture/jpeg/decoder.rs",
     "src/picture/jpeg/encoder/avx2/lanes.rs",
     "src/picture/jpeg/encoder/avx2/mod.rs",
     "src/picture/jpeg/oracle.rs",

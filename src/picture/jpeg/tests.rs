@@ -2,8 +2,8 @@
 
 use crate::error::FaultKind;
 use crate::picture::{Limits, Truncated};
-use crate::sys::cpu::CpuLevel;
 
+use super::baseline::Form;
 use super::fixtures::{
     Random, Sampling, encode, encode_arithmetic, jpeg, many_scans, one_component_scans, photos,
 };
@@ -627,10 +627,11 @@ fn verdicts_are_those_of_libjpeg_turbo() {
         }
     }
     let mut random = Random::new(17);
-    let mut forms = CpuLevel::ALL.map(Scratch::of);
+    let mut forms: Vec<_> = Form::supported().map(Scratch::of).collect();
+    let count = forms.len();
     let (mut equal, mut refused) = (0, 0);
     for round in 0..4000 {
-        let scratch = &mut forms[round % 3];
+        let scratch = &mut forms[round % count];
         let mut bytes = files[round % files.len()].clone();
         for _ in 0..random.below(3) {
             hurt(&mut bytes, &mut random);
@@ -640,7 +641,7 @@ fn verdicts_are_those_of_libjpeg_turbo() {
         };
         let scale = Scale::ALL[random.below(4) as usize];
         let size = scaled_size(&header, scale);
-        if header.arithmetic || u64::from(size.0) * u64::from(size.1) > 1 << 20 {
+        if u64::from(size.0) * u64::from(size.1) > 1 << 20 {
             continue;
         }
         let truncated = [Truncated::Refuse, Truncated::Keep][random.below(2) as usize];
@@ -741,8 +742,6 @@ fn unfinished_progressive_files() {
         let scans: Vec<usize> = (0..bytes.len() - 1)
             .filter(|&i| bytes[i..i + 2] == [0xFF, 0xDA])
             .collect();
-        let header = read_header(&bytes).unwrap();
-        assert!(!header::is_unfinished(&bytes, &header));
         for &cut in &scans[1..] {
             let short = [&bytes[..cut], &[0xFF, 0xD9]].concat();
             assert_eq!(verdict(&short), None);

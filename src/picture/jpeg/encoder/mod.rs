@@ -48,7 +48,7 @@ pub(crate) fn encode(
     quality: u8,
     out: &mut [u8],
 ) -> Result<usize, SampleFault> {
-    encode_as(Form::best(), pixels, size, quality, out)
+    encode_as(super::decoder::best_form(), pixels, size, quality, out)
 }
 
 fn encode_as(

@@ -9,8 +9,8 @@ use crate::picture::jpeg::oracle::{Options, compress};
 
 fn forms() -> Vec<Form> {
     let mut forms = vec![Form::Plain];
-    if Form::best() != Form::Plain {
-        forms.push(Form::best());
+    if Form::best(256) != Form::Plain {
+        forms.push(Form::best(256));
     }
     forms
 }
