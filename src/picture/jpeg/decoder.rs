@@ -36,17 +36,18 @@ use std::ptr::NonNull;
 use turbojpeg_sys as tj;
 
 use crate::error::{self, FaultKind, SampleFault};
+use crate::sys::cpu::CpuLevel;
 
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
-use super::baseline::{self, Ending, Failure, MOST_SCANS, Refusal, Window};
+use super::baseline::{self, Ending, Failure, Form, MOST_SCANS, Refusal, Window};
 use super::header::{JpegHeader, has_end, has_more_scans, is_unfinished};
 use super::region::{Decoded, Region, Scale, cover, scaled_size};
 
 /// Buffers that a worker keeps between samples. They grow;
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) rgb: Vec<u8>,
     /// Only grows when there are CMYK files.
@@ -60,6 +61,29 @@ impl Scratch {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.rgb.capacity() + self.cmyk.capacity() + self.baseline.bytes()
+    }
+}
+
+impl Default for Scratch {
+    /// Of the form that `FEATHERLOAD_CPU` names, or the processor's best.
+    fn default() -> Self {
+        // A name that is not known ends a run elsewhere.
+        Self::of(CpuLevel::detect().unwrap_or(CpuLevel::Scalar))
+    }
+}
+
+impl Scratch {
+    pub(crate) fn of(level: CpuLevel) -> Self {
+        let form = Form::best(match level {
+            CpuLevel::Scalar => 64,
+            CpuLevel::Sse41 => 128,
+            CpuLevel::Avx2 => 256,
+        });
+        Self {
+            rgb: Vec::new(),
+            cmyk: Vec::new(),
+            baseline: baseline::Decoder::new(form),
+        }
     }
 }
 

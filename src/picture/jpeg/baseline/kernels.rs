@@ -55,9 +55,41 @@ pub(super) trait Kernels: Copy {
     fn interleave(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]);
 }
 
+/// Runs code with the kernels of a form: the plain ones where the processor has not that form.
+macro_rules! with_kernels {
+    ($form:expr, $kernels:ident => $code:expr) => {
+        'code: {
+            #[cfg(target_arch = "x86_64")]
+            match $form {
+                Form::Plain => {}
+                Form::Sse41 => {
+                    if let Some($kernels) = wide::Sse41::detect() {
+                        break 'code ($code);
+                    }
+                }
+                Form::Avx2 => {
+                    if let Some($kernels) = wide::Avx2::detect() {
+                        break 'code ($code);
+                    }
+                }
+            }
+            let $kernels = Plain;
+            $code
+        }
+    };
+}
+pub(super) use with_kernels;
+
 /// One sample, one block, one byte at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain;
+
+impl Plain {
+    /// As the wide forms have it.
+    pub(super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
+        task()
+    }
+}
 
 impl Kernels for Plain {
     fn copy_clean(self, from: &[u8], to: &mut [u8]) -> usize {

@@ -14,77 +14,41 @@
 //! - `general`: all other files.
 //! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
 //! - `huffman`: tables; `blocks`: coefficients.
-//! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
+//! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
-//! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
+//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the only `unsafe` here.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod bits;
 mod blocks;
 mod filters;
+mod form;
 mod frame;
 mod general;
 mod geometry;
 mod huffman;
 mod job;
 mod kernels;
+mod planes;
 mod rows;
 mod scan;
 mod stream;
 mod transform;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 #[cfg(test)]
 mod tests;
 
 use bits::{Data, EMPTY};
+pub(crate) use form::Form;
 use frame::Frame;
-use general::General;
+use general::{Buffers, General};
 pub(crate) use general::{Ending, Failure, MOST_SCANS};
-use geometry::Plan;
 pub(crate) use job::{Job, Refusal, Window};
-use kernels::Plain;
+use kernels::{Plain, with_kernels};
 use rows::Rows;
 use scan::{Scan, Tables, Waiting};
 use stream::Stream;
-
-/// The form of the hot loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Plain,
-    /// AVX2 with BMI1 and BMI2.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-}
-
-impl Form {
-    /// The fastest that this processor has, unless libjpeg-turbo is kept from its own
-    /// (`JSIMD_FORCENONE`, `JSIMD_FORCESSE2`).
-    pub(crate) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let is_set = |name| std::env::var_os(name).is_some();
-            let is_kept = is_set("JSIMD_FORCENONE") || is_set("JSIMD_FORCESSE2");
-            if !is_kept && avx2::Avx2::detect().is_some() {
-                return Self::Avx2;
-            }
-        }
-        Self::Plain
-    }
-
-    /// Calls `task` in this form, as far as it is inlined.
-    #[inline(always)]
-    fn call<R>(self, task: impl FnOnce() -> R) -> R {
-        match self {
-            Self::Plain => task(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => match avx2::Avx2::detect() {
-                Some(wide) => wide.call(task),
-                None => task(),
-            },
-        }
-    }
-}
 
 /// The buffers of a decoder, which grow to what pictures need.
 #[derive(Debug)]
@@ -117,13 +81,6 @@ impl Default for State {
     }
 }
 
-impl Default for Decoder {
-    /// Of the fastest form.
-    fn default() -> Self {
-        Self::new(Form::best())
-    }
-}
-
 impl Decoder {
     pub(crate) fn new(form: Form) -> Self {
         Self {
@@ -141,33 +98,19 @@ impl Decoder {
         self.planes.capacity() + state + general
     }
 
-    /// What the window needs of a picture, for which there is room in `planes` then. `room`: bytes
-    /// of the output.
-    fn plan(
-        frame: &Frame,
+    /// As [`Self::decode`], of any file: see [`general`].
+    pub(crate) fn decode_general(
+        &mut self,
         job: &Job<'_>,
-        room: usize,
-        planes: &mut Vec<u8>,
-    ) -> Result<Plan, Refusal> {
-        let window = job.window;
-        let scaled = |side: usize| (side * job.block).div_ceil(8);
-        let (width, height) = (scaled(frame.width), scaled(frame.height));
-        let fits = |at: usize, len: usize, size: usize| len > 0 && at < size && len <= size - at;
-        if !matches!(job.block, 1 | 2 | 4 | 8)
-            || !fits(window.x, window.w, width)
-            || !fits(window.y, window.h, height)
-            || room / frame.colour.bytes() / window.w < window.h
-        {
-            return Err(Refusal::Unsupported);
-        }
-        let plan = Plan::new(frame, job.block, window)?;
-        let all = plan.bytes + Rows::spare(window);
-        if planes.len() < all {
-            let room = planes.try_reserve_exact(all - planes.len());
-            room.map_err(|_| Refusal::NoMemory)?;
-            planes.resize(all, 0);
-        }
-        Ok(plan)
+        out: &mut [u8],
+    ) -> Result<Ending, Failure> {
+        let buffers = Buffers {
+            form: self.form,
+            planes: &mut self.planes,
+            waiting: &mut self.state.get_or_insert_default().waiting,
+        };
+        let general = self.general.get_or_insert_default();
+        general.decode(buffers, job, out)
     }
 
     /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
@@ -185,7 +128,7 @@ impl Decoder {
         if found != (job.size.0, job.size.1, job.components) {
             return Err(Refusal::Unsupported);
         }
-        let plan = Self::plan(frame, job, out.len(), &mut self.planes)?;
+        let plan = planes::plan(frame, job, out.len(), &mut self.planes)?;
         let window = job.window;
         for component in frame.components() {
             let (dc, ac) = (component.dc & 1, component.ac & 1);
@@ -209,19 +152,9 @@ impl Decoder {
             waiting,
             planes,
         };
-        match self.form {
-            Form::Plain => {
-                let (mut stream, bits) = Stream::new(Plain, job.bytes, start, data);
-                scan.run(Plain, &mut stream, bits, &mut rows, out)
-            }
-            #[cfg(target_arch = "x86_64")]
-            Form::Avx2 => match avx2::Avx2::detect() {
-                Some(wide) => {
-                    let (mut stream, bits) = Stream::new(wide, job.bytes, start, data);
-                    wide.run(scan, &mut stream, bits, &mut rows, out)
-                }
-                None => Err(Refusal::Unsupported),
-            },
-        }
+        with_kernels!(self.form, kernels => {
+            let (mut stream, bits) = Stream::new(kernels, job.bytes, start, data);
+            kernels.call(|| scan.run(kernels, &mut stream, bits, &mut rows, out))
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Every JPEG that libjpeg-turbo 3.1 decodes and that [`Decoder::decode`] does not take:
+//! Every JPEG that libjpeg-turbo 3.1 decodes and that `Decoder::decode` does not take:
 //! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and
 //! damage of all kinds, with its bytes, its verdicts and its words.
 //!
@@ -33,12 +33,16 @@ mod tables;
 mod usual_tables;
 mod zigzag;
 
+use super::form::Form;
 use super::frame::{Component, Frame, Quantization};
 
 use super::job::{Job, Refusal};
-use super::kernels::Plain;
+use super::kernels::{Plain, with_kernels};
+use super::planes;
 use super::rows::Rows;
-use super::{Decoder, Form};
+use super::scan::Waiting;
+#[cfg(target_arch = "x86_64")]
+use super::wide;
 use arithmetic::Arithmetic;
 use coefficients::Coefficients;
 use entropy::Entropy;
@@ -88,6 +92,13 @@ pub(super) struct General {
     coefficients: Coefficients,
 }
 
+/// What one decode after another uses, whatever the files are.
+pub(super) struct Buffers<'a> {
+    pub(super) form: Form,
+    pub(super) planes: &'a mut Vec<u8>,
+    pub(super) waiting: &'a mut [Waiting; 4],
+}
+
 impl General {
     /// Bytes that are held.
     pub(super) fn bytes(&self) -> usize {
@@ -106,27 +117,28 @@ struct File<'a> {
     last_good_row: usize,
 }
 
-impl Decoder {
-    /// As [`Self::decode`], of any file.
-    pub(crate) fn decode_general(
+impl General {
+    /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
+    /// components their inks.
+    pub(super) fn decode(
         &mut self,
+        buffers: Buffers<'_>,
         job: &Job<'_>,
         out: &mut [u8],
     ) -> Result<Ending, Failure> {
         let mut file = File::open(job)?;
         let mut frame = file.frame();
-        let plan = Self::plan(&frame, job, out.len(), &mut self.planes);
+        let plan = planes::plan(&frame, job, out.len(), buffers.planes);
         let plan = plan.map_err(|refusal| match refusal {
             Refusal::NoMemory => Failure::NoMemory,
             _ => Fatal::FRACTIONS.into(),
         })?;
-        let general = self.general.get_or_insert_default();
-        let General {
+        let Self {
             sequential,
             progressive,
             arithmetic,
             coefficients,
-        } = &mut **general;
+        } = self;
         let has_several_scans = file.markers.has_several_scans();
         if has_several_scans {
             let room = coefficients.set(&file.markers);
@@ -134,25 +146,24 @@ impl Decoder {
         }
         let is_arithmetic = file.markers.arithmetic;
         match (is_arithmetic, file.markers.scan.progressive) {
-            (true, _) => file.begin(self.form, arithmetic, coefficients)?,
-            (false, true) => file.begin(self.form, progressive, coefficients)?,
+            (true, _) => file.begin(buffers.form, arithmetic, coefficients)?,
+            (false, true) => file.begin(buffers.form, progressive, coefficients)?,
             (false, false) => {
                 file.markers.set_usual_tables();
-                file.begin(self.form, sequential, coefficients)?;
+                file.begin(buffers.form, sequential, coefficients)?;
             }
         }
         for (to, from) in frame.quantization.iter_mut().zip(&file.quantization) {
             *to = from.unwrap_or([0; 64]);
         }
-        let (planes, spare) = self.planes.split_at_mut(plan.bytes);
-        let state = self.state.get_or_insert_default();
-        for waiting in &mut state.waiting {
+        let (planes, spare) = buffers.planes.split_at_mut(plan.bytes);
+        for waiting in buffers.waiting.iter_mut() {
             waiting.clear();
         }
         let canvas = Canvas {
             plan: &plan,
             quantization: &frame.quantization,
-            waiting: &mut state.waiting,
+            waiting: buffers.waiting,
             planes,
             rows: Rows {
                 plan: &plan,
@@ -165,20 +176,17 @@ impl Decoder {
         };
         if has_several_scans {
             let smoothing = file.smoothing(coefficients);
-            match self.form {
-                Form::Plain => canvas.paint(Plain, coefficients, smoothing.as_ref()),
-                #[cfg(target_arch = "x86_64")]
-                Form::Avx2 => match super::avx2::Avx2::detect() {
-                    Some(wide) => canvas.paint(wide, coefficients, smoothing.as_ref()),
-                    None => canvas.paint(Plain, coefficients, smoothing.as_ref()),
-                },
-            }
+            with_kernels!(buffers.form, kernels => {
+                canvas.paint(kernels, coefficients, smoothing.as_ref());
+            });
         } else {
             let (source, scan) = (&mut file.source, &file.markers.scan);
-            match is_arithmetic {
-                true => canvas.stream_as(self.form, arithmetic, source, scan)?,
-                false => canvas.stream_as(self.form, sequential, source, scan)?,
-            }
+            with_kernels!(buffers.form, kernels => {
+                match is_arithmetic {
+                    true => canvas.stream(kernels, arithmetic, source, scan)?,
+                    false => canvas.stream(kernels, sequential, source, scan)?,
+                }
+            });
         }
         Ok(match file.source.first_warning {
             Some(Warning::EndOfFile) => Ending::Early,

@@ -1,12 +1,9 @@
 //! From coefficients to rows of pixels: the blocks that a window needs go through the inverse
 //! transforms that all files share, a row of MCUs at a time.
 
-use super::super::Form;
-#[cfg(target_arch = "x86_64")]
-use super::super::avx2::Avx2;
 use super::super::frame::Quantization;
 use super::super::geometry::Plan;
-use super::super::kernels::{Kernels, Plain};
+use super::super::kernels::Kernels;
 use super::super::rows::Rows;
 use super::super::scan::Waiting;
 use super::super::transform;
@@ -104,26 +101,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// As [`Self::stream`], in a form.
-    pub(super) fn stream_as(
-        self,
-        form: Form,
-        entropy: &mut impl Entropy,
-        source: &mut Source<'_>,
-        scan: &Scan,
-    ) -> Result<(), Fatal> {
-        match form {
-            Form::Plain => self.stream(Plain, entropy, source, scan),
-            #[cfg(target_arch = "x86_64")]
-            Form::Avx2 => match Avx2::detect() {
-                Some(wide) => self.stream(wide, entropy, source, scan),
-                None => self.stream(Plain, entropy, source, scan),
-            },
-        }
-    }
-
     /// Decodes the only scan of a picture and paints it, up to the last row that is needed.
-    fn stream(
+    pub(super) fn stream(
         mut self,
         kernels: impl Kernels,
         entropy: &mut impl Entropy,
