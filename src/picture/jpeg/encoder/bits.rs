@@ -36,7 +36,7 @@ impl<'a> Output<'a> {
     }
 
     /// Eight bytes of coded data.
-    #[inline]
+    #[inline(always)]
     fn put_word(&mut self, word: u64) {
         const HIGH: u64 = 0x8080_8080_8080_8080;
         const LOW: u64 = 0x0101_0101_0101_0101;
@@ -64,7 +64,7 @@ impl Bits {
     pub(super) const NONE: Self = Self { word: 0, free: 64 };
 
     /// Adds 1 to 31 bits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self, bits: u32, count: u32, out: &mut Output<'_>) {
         let bits = u64::from(bits);
         if count < self.free {

@@ -1,5 +1,7 @@
 //! The hot loops that have a form for wide registers, and their plain form.
 
+use super::bits::{Bits, Output};
+use super::blocks::{self, Block};
 use super::quantizer::Quantizer;
 use super::samples::{self, Pair, Pixels, Samples};
 use super::transform::{self, Coefficients};
@@ -11,6 +13,9 @@ pub(super) trait Kernels: Copy {
 
     /// The quantized coefficients of two blocks.
     fn transform(self, from: &Pair, q: &Quantizer, to: &mut Coefficients);
+
+    /// Writes the codes of a block. The bits that are left.
+    fn encode(self, block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits;
 }
 
 /// One pixel, one block at a time.
@@ -24,5 +29,10 @@ impl Kernels for Plain {
 
     fn transform(self, from: &Pair, q: &Quantizer, to: &mut Coefficients) {
         transform::transform(from, q, to);
+    }
+
+    #[inline(never)]
+    fn encode(self, block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+        blocks::encode(block, bits, out)
     }
 }

@@ -27,7 +27,7 @@ mod transform;
 mod tests;
 
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::jpeg::baseline::Form;
+use crate::sys::cpu::CpuLevel;
 use bits::Output;
 use kernels::Plain;
 use quantizer::Quantizer;
@@ -48,11 +48,13 @@ pub(crate) fn encode(
     quality: u8,
     out: &mut [u8],
 ) -> Result<usize, SampleFault> {
-    encode_as(super::decoder::best_form(), pixels, size, quality, out)
+    // A name that is not known ends a run elsewhere.
+    let level = CpuLevel::detect().unwrap_or(CpuLevel::Scalar);
+    encode_as(level, pixels, size, quality, out)
 }
 
 fn encode_as(
-    form: Form,
+    level: CpuLevel,
     pixels: &[u8],
     (height, width): (u32, u32),
     quality: u8,
@@ -94,13 +96,13 @@ fn encode_as(
     };
     let mut to = Output::new(out);
     markers::begin((height as u16, width as u16), &divisors, &mut to);
-    match form {
+    match level {
         #[cfg(target_arch = "x86_64")]
-        Form::Avx2 => match avx2::Avx2::detect() {
+        CpuLevel::Avx2 => match avx2::Avx2::detect() {
             Some(wide) => wide.run(scan, &mut to),
             None => scan.run(Plain, &mut to),
         },
-        Form::Plain => scan.run(Plain, &mut to),
+        _ => scan.run(Plain, &mut to),
     }
     markers::end(&mut to);
     to.finish()

@@ -1,7 +1,7 @@
 //! The loop over MCUs.
 
 use super::bits::{Bits, Output};
-use super::blocks;
+use super::blocks::Block;
 use super::kernels::Kernels;
 use super::quantizer::Quantizer;
 use super::samples::{Pixels, SIDE, Samples, repeat_chroma, repeat_edges};
@@ -61,11 +61,14 @@ impl Scan<'_> {
                 for (i, block) in (0..).zip(&blocks) {
                     for which in 0..2 {
                         let component = if i < 2 { 0 } else { 1 + which };
-                        let (values, nonzero) = (&block.values[which], block.nonzero[which]);
-                        let codes = &CODES[component.min(1)];
-                        let before = last[component];
-                        blocks::encode(values, nonzero, before, codes, &mut bits, out);
-                        last[component] = values[0];
+                        let block = Block {
+                            values: &block.values[which],
+                            nonzero: block.nonzero[which],
+                            last: last[component],
+                            codes: &CODES[component.min(1)],
+                        };
+                        bits = kernels.encode(block, bits, out);
+                        last[component] = block.values[0];
                     }
                 }
             }

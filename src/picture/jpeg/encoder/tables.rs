@@ -117,7 +117,7 @@ impl Codes {
     }
 
     /// The code of a symbol with zeros behind it for its value, and how many bits both have.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(&self, symbol: u8) -> (u32, u32) {
         let code = self.0[usize::from(symbol)];
         (code >> 5, code & 31)

@@ -14,7 +14,8 @@ mod transform;
 mod words;
 mod zigzag;
 
-use super::bits::Output;
+use super::bits::{Bits, Output};
+use super::blocks::{self, Block};
 use super::kernels::Kernels;
 use super::quantizer::Quantizer;
 use super::samples::{Pair, Pixels, Samples};
@@ -47,6 +48,13 @@ fn run(kernels: Avx2, scan: Scan<'_>, out: &mut Output<'_>) {
     scan.run(kernels, out);
 }
 
+// Not merged with the scan, so that its few values stay in registers.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+#[inline(never)]
+fn encode(block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+    blocks::encode(block, bits, out)
+}
+
 impl Kernels for Avx2 {
     #[inline(always)]
     fn samples(self, pixels: Pixels<'_>, to: &mut Samples) {
@@ -58,5 +66,11 @@ impl Kernels for Avx2 {
     fn transform(self, from: &Pair, q: &Quantizer, to: &mut Coefficients) {
         // SAFETY: `self` is made by `detect` alone, which found AVX2.
         unsafe { transform::transform(from, q, to) }
+    }
+
+    #[inline(always)]
+    fn encode(self, block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { encode(block, bits, out) }
     }
 }

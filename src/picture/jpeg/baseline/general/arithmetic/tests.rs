@@ -92,11 +92,7 @@ fn check(file: &File, decoders: &mut [Decoder], random: &mut Random) {
 }
 
 fn decoders() -> Vec<Decoder> {
-    let mut forms = vec![Form::Plain];
-    if Form::best(256) != Form::Plain {
-        forms.push(Form::best(256));
-    }
-    forms.into_iter().map(Decoder::new).collect()
+    Form::supported().map(Decoder::new).collect()
 }
 
 #[test]
