@@ -58,28 +58,24 @@ impl Scratch {
 impl Default for Scratch {
     /// Of the form that `FEATHERLOAD_CPU` names, or the processor's best.
     fn default() -> Self {
-        Self::of(best_form())
+        // A name that is not known ends a run elsewhere.
+        Self::of(CpuLevel::detect().unwrap_or(CpuLevel::Scalar))
     }
 }
 
 impl Scratch {
-    pub(super) fn of(form: Form) -> Self {
+    pub(crate) fn of(level: CpuLevel) -> Self {
+        let form = Form::best(match level {
+            CpuLevel::Scalar => 64,
+            CpuLevel::Sse41 => 128,
+            CpuLevel::Avx2 => 256,
+        });
         Self {
             rgb: Vec::new(),
             cmyk: Vec::new(),
             baseline: baseline::Decoder::new(form),
         }
     }
-}
-
-/// The form that `FEATHERLOAD_CPU` names, or the processor's best.
-pub(super) fn best_form() -> Form {
-    // A name that is not known ends a run elsewhere.
-    Form::best(match CpuLevel::detect().unwrap_or(CpuLevel::Scalar) {
-        CpuLevel::Scalar => 64,
-        CpuLevel::Sse41 => 128,
-        CpuLevel::Avx2 => 256,
-    })
 }
 
 /// The decoder of one worker.
