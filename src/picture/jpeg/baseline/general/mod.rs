@@ -11,12 +11,15 @@
 //! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
 //!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
+//! - `arithmetic`: the decoder of arithmetic coding; `decisions`: its binary decisions.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
 //! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
 
 mod ahead;
+mod arithmetic;
 mod bits;
 mod coefficients;
+mod decisions;
 mod entropy;
 mod fatal;
 mod markers;
@@ -40,6 +43,7 @@ use super::rows::Rows;
 use super::scan::Waiting;
 #[cfg(target_arch = "x86_64")]
 use super::wide;
+use arithmetic::Arithmetic;
 use coefficients::Coefficients;
 use entropy::Entropy;
 use fatal::Fatal;
@@ -84,6 +88,7 @@ pub(crate) enum Ending {
 pub(super) struct General {
     sequential: Sequential,
     progressive: Progressive,
+    arithmetic: Arithmetic,
     coefficients: Coefficients,
 }
 
@@ -131,6 +136,7 @@ impl General {
         let Self {
             sequential,
             progressive,
+            arithmetic,
             coefficients,
         } = self;
         let has_several_scans = file.markers.has_several_scans();
@@ -138,15 +144,13 @@ impl General {
             let room = coefficients.set(&file.markers);
             room.map_err(|_| Failure::NoMemory)?;
         }
-        match file.markers.scan.progressive {
-            true => buffers.form.call(|| file.read(progressive, coefficients))?,
-            false => {
+        let is_arithmetic = file.markers.arithmetic;
+        match (is_arithmetic, file.markers.scan.progressive) {
+            (true, _) => file.begin(buffers.form, arithmetic, coefficients)?,
+            (false, true) => file.begin(buffers.form, progressive, coefficients)?,
+            (false, false) => {
                 file.markers.set_usual_tables();
-                if has_several_scans {
-                    buffers.form.call(|| file.read(sequential, coefficients))?;
-                } else {
-                    file.start(sequential)?;
-                }
+                file.begin(buffers.form, sequential, coefficients)?;
             }
         }
         for (to, from) in frame.quantization.iter_mut().zip(&file.quantization) {
@@ -177,8 +181,9 @@ impl General {
             });
         } else {
             let (source, scan) = (&mut file.source, &file.markers.scan);
-            with_kernels!(buffers.form, kernels => {
-                canvas.stream(kernels, sequential, source, scan)?;
+            with_kernels!(buffers.form, kernels => match is_arithmetic {
+                true => canvas.stream(kernels, arithmetic, source, scan)?,
+                false => canvas.stream(kernels, sequential, source, scan)?,
             });
         }
         Ok(match file.source.first_warning {
@@ -249,6 +254,19 @@ impl<'a> File<'a> {
             self.source.warn(Warning::Damage);
         }
         entropy.start(&self.markers.tables, scan)
+    }
+
+    /// Reads all scans of several, or gets ready for the data of the only one.
+    fn begin(
+        &mut self,
+        form: Form,
+        entropy: &mut impl Entropy,
+        coefficients: &mut Coefficients,
+    ) -> Result<(), Fatal> {
+        match self.markers.has_several_scans() {
+            true => form.call(|| self.read(entropy, coefficients)),
+            false => self.start(entropy),
+        }
     }
 
     /// Reads all scans, and the markers after them.
