@@ -102,7 +102,7 @@ def bench(url: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(said, capture_output=True, text=True, timeout=LIMIT)
 
 
-def until(what: Callable[[], object], seconds: float = 20.0) -> None:
+def until(what: Callable[[], object], seconds: float = LIMIT) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come to that"

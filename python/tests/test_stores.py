@@ -140,7 +140,7 @@ def shards(folder: Path) -> list[Path]:
     return list(folder.rglob("shard-*.tar"))
 
 
-def until(what: Callable[[], object], seconds: float = 20.0) -> None:
+def until(what: Callable[[], object], seconds: float = LIMIT) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come to that"
