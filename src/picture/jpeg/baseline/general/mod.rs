@@ -181,11 +181,9 @@ impl General {
             });
         } else {
             let (source, scan) = (&mut file.source, &file.markers.scan);
-            with_kernels!(buffers.form, kernels => {
-                match is_arithmetic {
-                    true => canvas.stream(kernels, arithmetic, source, scan)?,
-                    false => canvas.stream(kernels, sequential, source, scan)?,
-                }
+            with_kernels!(buffers.form, kernels => match is_arithmetic {
+                true => canvas.stream(kernels, arithmetic, source, scan)?,
+                false => canvas.stream(kernels, sequential, source, scan)?,
             });
         }
         Ok(match file.source.first_warning {
