@@ -10,9 +10,9 @@
 //! - `bytes`: what it scans, in memory or in a file.
 //! - `plain`: the form of a file that a device's engines take; pure.
 //! - `region`: which part of a picture to decode for a wanted part; pure.
-//! - `decoder`: what is decoded by what, and libjpeg-turbo; `encoder`: libjpeg-turbo. Their calls
-//!   are `unsafe`.
+//! - `decoder`: what is decoded by what, and libjpeg-turbo. Its calls are `unsafe`.
 //! - `baseline`: the decoder in Rust, with the bytes of libjpeg-turbo.
+//! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
 //! - `oracle`: libjpeg-turbo for tests.
 
 #[cfg(feature = "codecs")]

@@ -3,10 +3,6 @@
 use super::bits::{Bits, Data};
 use super::blocks::{self, Codes, Pair, Target};
 use super::frame::Quantization;
-use super::job::Refusal;
-use super::rows::Rows;
-use super::scan::Scan;
-use super::stream::Stream;
 use super::{filters, transform};
 
 /// What there is in several forms. All give the same bytes.
@@ -89,18 +85,6 @@ pub(super) use with_kernels;
 pub(super) struct Plain;
 
 impl Plain {
-    /// As the wide forms have it.
-    pub(super) fn run(
-        self,
-        scan: Scan<'_>,
-        stream: &mut Stream<'_>,
-        bits: Bits,
-        rows: &mut Rows<'_>,
-        out: &mut [u8],
-    ) -> Result<(), Refusal> {
-        scan.run(self, stream, bits, rows, out)
-    }
-
     /// As the wide forms have it.
     pub(super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
         task()

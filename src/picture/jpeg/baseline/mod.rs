@@ -14,19 +14,21 @@
 //! - `general`: all other files.
 //! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
 //! - `huffman`: tables; `blocks`: coefficients.
-//! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
+//! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
-//! - `kernels`: what has forms for wide registers; `wide`: those; the only `unsafe` here.
+//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the only `unsafe` here.
 
 mod bits;
 mod blocks;
 mod filters;
+mod form;
 mod frame;
 mod general;
 mod geometry;
 mod huffman;
 mod job;
 mod kernels;
+mod planes;
 mod rows;
 mod scan;
 mod stream;
@@ -38,75 +40,15 @@ mod wide;
 mod tests;
 
 use bits::{Data, EMPTY};
+pub(crate) use form::Form;
 use frame::Frame;
-use general::General;
+use general::{Buffers, General};
 pub(crate) use general::{Ending, Failure, MOST_SCANS};
-use geometry::Plan;
 pub(crate) use job::{Job, Refusal, Window};
 use kernels::{Plain, with_kernels};
 use rows::Rows;
 use scan::{Scan, Tables, Waiting};
 use stream::Stream;
-
-/// The form of the hot loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Plain,
-    #[cfg(target_arch = "x86_64")]
-    Sse41,
-    /// AVX2 with BMI1, BMI2 and MOVBE.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-}
-
-impl Form {
-    /// Slowest first.
-    pub(crate) const ALL: &[Self] = &[
-        Self::Plain,
-        #[cfg(target_arch = "x86_64")]
-        Self::Sse41,
-        #[cfg(target_arch = "x86_64")]
-        Self::Avx2,
-    ];
-
-    /// The fastest that this processor has, of registers of at most so many bits.
-    pub(crate) fn best(bits: usize) -> Self {
-        let forms = Self::supported().filter(|form| form.bits() <= bits);
-        forms.last().unwrap_or(Self::Plain)
-    }
-
-    /// Those that this processor has, slowest first.
-    pub(crate) fn supported() -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(|form| form.is_supported())
-    }
-
-    /// Bits of a register.
-    fn bits(self) -> usize {
-        match self {
-            Self::Plain => 64,
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse41 => 128,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => 256,
-        }
-    }
-
-    /// Calls `task` in this form, as far as it is inlined.
-    #[inline(always)]
-    fn call<R>(self, task: impl FnOnce() -> R) -> R {
-        with_kernels!(self, kernels => kernels.call(task))
-    }
-
-    fn is_supported(self) -> bool {
-        match self {
-            Self::Plain => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse41 => wide::Sse41::detect().is_some(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => wide::Avx2::detect().is_some(),
-        }
-    }
-}
 
 /// The buffers of a decoder, which grow to what pictures need.
 #[derive(Debug)]
@@ -156,33 +98,19 @@ impl Decoder {
         self.planes.capacity() + state + general
     }
 
-    /// What the window needs of a picture, for which there is room in `planes` then. `room`: bytes
-    /// of the output.
-    fn plan(
-        frame: &Frame,
+    /// As [`Self::decode`], of any file: see [`general`].
+    pub(crate) fn decode_general(
+        &mut self,
         job: &Job<'_>,
-        room: usize,
-        planes: &mut Vec<u8>,
-    ) -> Result<Plan, Refusal> {
-        let window = job.window;
-        let scaled = |side: usize| (side * job.block).div_ceil(8);
-        let (width, height) = (scaled(frame.width), scaled(frame.height));
-        let fits = |at: usize, len: usize, size: usize| len > 0 && at < size && len <= size - at;
-        if !matches!(job.block, 1 | 2 | 4 | 8)
-            || !fits(window.x, window.w, width)
-            || !fits(window.y, window.h, height)
-            || room / frame.colour.bytes() / window.w < window.h
-        {
-            return Err(Refusal::Unsupported);
-        }
-        let plan = Plan::new(frame, job.block, window)?;
-        let all = plan.bytes + Rows::spare(window);
-        if planes.len() < all {
-            let room = planes.try_reserve_exact(all - planes.len());
-            room.map_err(|_| Refusal::NoMemory)?;
-            planes.resize(all, 0);
-        }
-        Ok(plan)
+        out: &mut [u8],
+    ) -> Result<Ending, Failure> {
+        let buffers = Buffers {
+            form: self.form,
+            planes: &mut self.planes,
+            waiting: &mut self.state.get_or_insert_default().waiting,
+        };
+        let general = self.general.get_or_insert_default();
+        general.decode(buffers, job, out)
     }
 
     /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
@@ -200,7 +128,7 @@ impl Decoder {
         if found != (job.size.0, job.size.1, job.components) {
             return Err(Refusal::Unsupported);
         }
-        let plan = Self::plan(frame, job, out.len(), &mut self.planes)?;
+        let plan = planes::plan(frame, job, out.len(), &mut self.planes)?;
         let window = job.window;
         for component in frame.components() {
             let (dc, ac) = (component.dc & 1, component.ac & 1);
@@ -226,7 +154,7 @@ impl Decoder {
         };
         with_kernels!(self.form, kernels => {
             let (mut stream, bits) = Stream::new(kernels, job.bytes, start, data);
-            kernels.run(scan, &mut stream, bits, &mut rows, out)
+            kernels.call(|| scan.run(kernels, &mut stream, bits, &mut rows, out))
         })
     }
 }

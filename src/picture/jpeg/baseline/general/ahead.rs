@@ -6,9 +6,8 @@
 //! from there on, and the slow one decodes it again, over the coefficients that are there.
 
 use super::entropy::Scan;
-use super::sequential::Reader;
 use super::source::{Source, Warning};
-use super::tables::Table;
+use super::tables::{Reader, Table};
 
 /// Of an MCU this many bytes a block must be left in the file for the fast reader.
 const FAST_BYTES: usize = 512;

@@ -1,4 +1,4 @@
-//! Every JPEG that libjpeg-turbo 3.1 decodes and that [`Decoder::decode`] does not take:
+//! Every JPEG that libjpeg-turbo 3.1 decodes and that `Decoder::decode` does not take:
 //! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and
 //! damage of all kinds, with its bytes, its verdicts and its words.
 //!
@@ -11,12 +11,15 @@
 //! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
 //!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
+//! - `arithmetic`: the decoder of arithmetic coding; `decisions`: its binary decisions.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
 //! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
 
 mod ahead;
+mod arithmetic;
 mod bits;
 mod coefficients;
+mod decisions;
 mod entropy;
 mod fatal;
 mod markers;
@@ -30,14 +33,17 @@ mod tables;
 mod usual_tables;
 mod zigzag;
 
+use super::form::Form;
 use super::frame::{Component, Frame, Quantization};
 
 use super::job::{Job, Refusal};
 use super::kernels::{Plain, with_kernels};
+use super::planes;
 use super::rows::Rows;
+use super::scan::Waiting;
 #[cfg(target_arch = "x86_64")]
 use super::wide;
-use super::{Decoder, Form};
+use arithmetic::Arithmetic;
 use coefficients::Coefficients;
 use entropy::Entropy;
 use fatal::Fatal;
@@ -82,7 +88,15 @@ pub(crate) enum Ending {
 pub(super) struct General {
     sequential: Sequential,
     progressive: Progressive,
+    arithmetic: Arithmetic,
     coefficients: Coefficients,
+}
+
+/// What one decode after another uses, whatever the files are.
+pub(super) struct Buffers<'a> {
+    pub(super) form: Form,
+    pub(super) planes: &'a mut Vec<u8>,
+    pub(super) waiting: &'a mut [Waiting; 4],
 }
 
 impl General {
@@ -103,54 +117,53 @@ struct File<'a> {
     last_good_row: usize,
 }
 
-impl Decoder {
-    /// As [`Self::decode`], of any file.
-    pub(crate) fn decode_general(
+impl General {
+    /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
+    /// components their inks.
+    pub(super) fn decode(
         &mut self,
+        buffers: Buffers<'_>,
         job: &Job<'_>,
         out: &mut [u8],
     ) -> Result<Ending, Failure> {
         let mut file = File::open(job)?;
         let mut frame = file.frame();
-        let plan = Self::plan(&frame, job, out.len(), &mut self.planes);
+        let plan = planes::plan(&frame, job, out.len(), buffers.planes);
         let plan = plan.map_err(|refusal| match refusal {
             Refusal::NoMemory => Failure::NoMemory,
             _ => Fatal::FRACTIONS.into(),
         })?;
-        let general = self.general.get_or_insert_default();
-        let General {
+        let Self {
             sequential,
             progressive,
+            arithmetic,
             coefficients,
-        } = &mut **general;
+        } = self;
         let has_several_scans = file.markers.has_several_scans();
         if has_several_scans {
             let room = coefficients.set(&file.markers);
             room.map_err(|_| Failure::NoMemory)?;
         }
-        match file.markers.scan.progressive {
-            true => self.form.call(|| file.read(progressive, coefficients))?,
-            false => {
+        let is_arithmetic = file.markers.arithmetic;
+        match (is_arithmetic, file.markers.scan.progressive) {
+            (true, _) => file.begin(buffers.form, arithmetic, coefficients)?,
+            (false, true) => file.begin(buffers.form, progressive, coefficients)?,
+            (false, false) => {
                 file.markers.set_usual_tables();
-                if has_several_scans {
-                    self.form.call(|| file.read(sequential, coefficients))?;
-                } else {
-                    file.start(sequential)?;
-                }
+                file.begin(buffers.form, sequential, coefficients)?;
             }
         }
         for (to, from) in frame.quantization.iter_mut().zip(&file.quantization) {
             *to = from.unwrap_or([0; 64]);
         }
-        let (planes, spare) = self.planes.split_at_mut(plan.bytes);
-        let state = self.state.get_or_insert_default();
-        for waiting in &mut state.waiting {
+        let (planes, spare) = buffers.planes.split_at_mut(plan.bytes);
+        for waiting in buffers.waiting.iter_mut() {
             waiting.clear();
         }
         let canvas = Canvas {
             plan: &plan,
             quantization: &frame.quantization,
-            waiting: &mut state.waiting,
+            waiting: buffers.waiting,
             planes,
             rows: Rows {
                 plan: &plan,
@@ -163,13 +176,14 @@ impl Decoder {
         };
         if has_several_scans {
             let smoothing = file.smoothing(coefficients);
-            with_kernels!(self.form, kernels => {
+            with_kernels!(buffers.form, kernels => {
                 canvas.paint(kernels, coefficients, smoothing.as_ref());
             });
         } else {
             let (source, scan) = (&mut file.source, &file.markers.scan);
-            with_kernels!(self.form, kernels => {
-                canvas.stream(kernels, sequential, source, scan)?;
+            with_kernels!(buffers.form, kernels => match is_arithmetic {
+                true => canvas.stream(kernels, arithmetic, source, scan)?,
+                false => canvas.stream(kernels, sequential, source, scan)?,
             });
         }
         Ok(match file.source.first_warning {
@@ -240,6 +254,19 @@ impl<'a> File<'a> {
             self.source.warn(Warning::Damage);
         }
         entropy.start(&self.markers.tables, scan)
+    }
+
+    /// Reads all scans of several, or gets ready for the data of the only one.
+    fn begin(
+        &mut self,
+        form: Form,
+        entropy: &mut impl Entropy,
+        coefficients: &mut Coefficients,
+    ) -> Result<(), Fatal> {
+        match self.markers.has_several_scans() {
+            true => form.call(|| self.read(entropy, coefficients)),
+            false => self.start(entropy),
+        }
     }
 
     /// Reads all scans, and the markers after them.

@@ -135,6 +135,39 @@ impl Table {
     }
 }
 
+/// Where coded bits come from.
+pub(super) trait Reader: Copy {
+    /// The next symbol of a table; 0 for no code.
+    fn symbol(&mut self, table: &Table, source: &mut Source<'_>) -> u32;
+
+    /// The bits of a value, up to 15.
+    fn value(&mut self, bits: u32, source: &mut Source<'_>) -> u32;
+
+    /// The next AC coefficient.
+    #[inline(always)]
+    fn coefficient(&mut self, table: &Table, source: &mut Source<'_>) -> Coded {
+        let symbol = self.symbol(table, source);
+        Coded::of(symbol, |bits| self.value(bits, source))
+    }
+}
+
+impl Reader for Bits {
+    #[inline(always)]
+    fn symbol(&mut self, table: &Table, source: &mut Source<'_>) -> u32 {
+        table.symbol(self, source)
+    }
+
+    #[inline(always)]
+    fn value(&mut self, bits: u32, source: &mut Source<'_>) -> u32 {
+        self.take(bits, source)
+    }
+
+    #[inline(always)]
+    fn coefficient(&mut self, table: &Table, source: &mut Source<'_>) -> Coded {
+        table.coefficient(self, source)
+    }
+}
+
 /// The tables of a picture.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {

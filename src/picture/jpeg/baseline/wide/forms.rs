@@ -3,11 +3,7 @@
 use super::super::bits::{Bits, Data};
 use super::super::blocks::{self, Codes, Pair, Target};
 use super::super::frame::Quantization;
-use super::super::job::Refusal;
 use super::super::kernels::Kernels;
-use super::super::rows::Rows;
-use super::super::scan::Scan;
-use super::super::stream::Stream;
 use super::{filters, reduced, transform};
 
 /// The methods of `Kernels` for a form: each calls a function of the same arguments, compiled
@@ -40,30 +36,6 @@ macro_rules! form {
             pub(in super::super) fn detect() -> Option<Self> {
                 let has = $(std::arch::is_x86_feature_detected!($feature))&&*;
                 has.then_some(Self(()))
-            }
-
-            /// `Scan::run`, compiled for these features.
-            pub(in super::super) fn run(
-                self,
-                scan: Scan<'_>,
-                stream: &mut Stream<'_>,
-                bits: Bits,
-                rows: &mut Rows<'_>,
-                out: &mut [u8],
-            ) -> Result<(), Refusal> {
-                #[target_feature(enable = $features)]
-                fn wide(
-                    form: $form,
-                    scan: Scan<'_>,
-                    stream: &mut Stream<'_>,
-                    bits: Bits,
-                    rows: &mut Rows<'_>,
-                    out: &mut [u8],
-                ) -> Result<(), Refusal> {
-                    scan.run(form, stream, bits, rows, out)
-                }
-                // SAFETY: `self` is made by `detect` alone, which found each of these features.
-                unsafe { wide(self, scan, stream, bits, rows, out) }
             }
 
             /// Calls `task`, compiled for these features as far as it is inlined.
