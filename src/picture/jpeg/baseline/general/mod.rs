@@ -33,6 +33,9 @@ mod tables;
 mod usual_tables;
 mod zigzag;
 
+#[cfg(test)]
+mod tests;
+
 use super::form::Form;
 use super::frame::{Component, Frame, Quantization};
 
