@@ -1,9 +1,10 @@
-//! The forms: their tokens, and the kernels compiled for the features of each.
+//! The kernels, and any code that calls them, compiled for the features of each form.
 
 use super::super::bits::{Bits, Data};
 use super::super::blocks::{self, Codes, Pair, Target};
 use super::super::frame::Quantization;
 use super::super::kernels::Kernels;
+use super::tokens::{Avx2, Sse41};
 use super::{filters, reduced, transform};
 
 /// The methods of `Kernels` for a form: each calls a function of the same arguments, compiled
@@ -27,17 +28,8 @@ macro_rules! kernels {
 }
 
 macro_rules! form {
-    ($(#[$doc:meta])* $form:ident, $features:literal, [$($feature:tt),*]) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy)]
-        pub(in super::super) struct $form(());
-
+    ($form:ident, $features:literal) => {
         impl $form {
-            pub(in super::super) fn detect() -> Option<Self> {
-                let has = $(std::arch::is_x86_feature_detected!($feature))&&*;
-                has.then_some(Self(()))
-            }
-
             /// Calls `task`, compiled for these features as far as it is inlined.
             pub(in super::super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
                 #[target_feature(enable = $features)]
@@ -84,12 +76,5 @@ macro_rules! form {
     };
 }
 
-form! {
-    /// Proof that the processor has SSE4.1.
-    Sse41, "sse4.1", ["sse4.1"]
-}
-
-form! {
-    /// Proof that the processor has AVX2, BMI1, BMI2 and MOVBE.
-    Avx2, "avx2,bmi1,bmi2,lzcnt,movbe", ["avx2", "bmi1", "bmi2", "lzcnt", "movbe"]
-}
+form!(Sse41, "sse4.1");
+form!(Avx2, "avx2,bmi1,bmi2,lzcnt,movbe");

@@ -6,7 +6,7 @@
 //! The only `unsafe` of this decoder: calls of functions for features that were found, in
 //! `forms` and `lanes`, and loads and stores of whole arrays, in `lanes`.
 //!
-//! - `forms`: a token for each form, the proof that the processor has it; what it is compiled for.
+//! - `tokens`: one for each form, the proof that the processor has it; `forms`: its kernels.
 //! - `lanes`: the operations on registers; `words`: arithmetic of rows of words.
 //! - `transform`, `reduced`: inverse transforms; `filters`: upsampling and colour.
 
@@ -14,7 +14,8 @@ mod filters;
 mod forms;
 mod lanes;
 mod reduced;
+mod tokens;
 mod transform;
 mod words;
 
-pub(super) use forms::{Avx2, Sse41};
+pub(super) use tokens::{Avx2, Sse41};
