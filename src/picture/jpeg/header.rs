@@ -53,12 +53,12 @@ impl JpegHeader {
         Decoding::Jpeg {
             coefficients: self.coefficient_bytes(),
             cmyk: self.components == 4,
-            whole: !self.has_named_sampling(),
         }
     }
 
     /// Whether TurboJPEG has a name for these sampling factors (`getSubsamp` of its 3.1.0).
     /// It decodes parts of such pictures alone.
+    #[cfg(test)]
     pub(crate) fn has_named_sampling(&self) -> bool {
         const NAMED: [(u8, u8); 6] = [(1, 1), (2, 1), (2, 2), (1, 2), (4, 1), (1, 4)];
         let [first, rest @ ..] = self.sampling() else {

@@ -33,6 +33,9 @@ mod tables;
 mod usual_tables;
 mod zigzag;
 
+#[cfg(test)]
+mod tests;
+
 use super::form::Form;
 use super::frame::{Component, Frame, Quantization};
 
@@ -304,8 +307,8 @@ impl<'a> File<'a> {
                 if !entropy.is_out_of_data() {
                     self.last_good_row = row / rows_of_mcu;
                 }
-                entropy.decode(&mut self.source, scan, &mut coefficients.mcu(at))?;
-                for (at, step) in at.iter_mut().zip(steps) {
+                entropy.decode(&mut self.source, scan, &mut coefficients.mcu(&at))?;
+                for (at, step) in at.iter_mut().zip(steps).take(scan.blocks) {
                     *at += step;
                 }
             }

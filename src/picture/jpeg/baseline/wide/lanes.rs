@@ -6,7 +6,7 @@
 use std::arch::x86_64::*;
 
 use super::super::blocks::Pair;
-use super::tokens::{Avx2, Sse41};
+use super::forms::{Avx2, Sse41};
 
 /// Defines [`Lanes`] and both of its forms. What stands in a line: the name, SSE4.1's
 /// intrinsic, and AVX2's.
