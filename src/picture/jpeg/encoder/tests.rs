@@ -20,10 +20,8 @@ fn check(pixels: &[u8], (height, width): (u32, u32), quality: u8) {
     };
     let theirs = compress(pixels, width, height, &options);
     let mut out = vec![0xaa; most_bytes((height, width)) as usize];
-    for level in CpuLevel::ALL
-        .into_iter()
-        .filter(|level| level.is_supported())
-    {
+    let levels = CpuLevel::ALL.into_iter();
+    for level in levels.filter(|level| level.is_supported()) {
         let bytes = encode_as(level, pixels, (height, width), quality, &mut out).unwrap();
         let is_equal = out[..bytes] == theirs;
         assert!(
