@@ -45,6 +45,7 @@ fn main() {
     let mut taken = 0;
     for (number, path) in paths.iter().enumerate() {
         let mut jpeg = std::fs::read(path).expect("a file");
+        println!("{}", path.display());
         let (size, components) = frame(&jpeg);
         let block = [8, 4, 2, 1][number % 4];
         let (w, h) = ((size.0 * block).div_ceil(8), (size.1 * block).div_ceil(8));

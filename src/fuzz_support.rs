@@ -18,7 +18,6 @@ use crate::picture::{Format, Limits, header, jpeg};
 use crate::plan::PositionRandom;
 use crate::pool::worker::meter::Meter;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::sys::cpu::CpuLevel;
 
 /// Width and height, as the file's pixels lie and as they are to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +80,7 @@ pub type Pixels = Result<Vec<u8>, SampleFault>;
 #[derive(Debug)]
 pub struct JpegForms {
     decoder: jpeg::JpegDecoder,
-    forms: Vec<(CpuLevel, jpeg::Scratch)>,
+    forms: Vec<(&'static str, jpeg::Scratch)>,
 }
 
 impl JpegForms {
@@ -90,10 +89,9 @@ impl JpegForms {
             max_pixels,
             max_scratch,
         };
-        let levels = CpuLevel::ALL.into_iter().filter(|l| l.is_supported());
         Self {
             decoder: jpeg::JpegDecoder::new(&limits),
-            forms: levels.map(|l| (l, jpeg::Scratch::of(l))).collect(),
+            forms: jpeg::Scratch::of_each_form(),
         }
     }
 
@@ -110,10 +108,10 @@ impl JpegForms {
         bytes: &[u8],
         denominator: u32,
         [x, y, w, h]: [u32; 4],
-    ) -> Vec<(CpuLevel, Pixels)> {
+    ) -> Vec<(&'static str, Pixels)> {
         let scale = jpeg::Scale::of_denominator(denominator);
         let want = jpeg::Region { x, y, w, h };
-        let decode = |(level, scratch): &mut (CpuLevel, jpeg::Scratch)| {
+        let decode = |(name, scratch): &mut (&'static str, jpeg::Scratch)| {
             let decoded = jpeg::read_header(bytes).and_then(|header| {
                 let decoder = &self.decoder;
                 decoder.decode_region(bytes, &header, scale, want, scratch)
@@ -128,22 +126,22 @@ impl JpegForms {
                 }
                 pixels
             });
-            (*level, pixels)
+            (*name, pixels)
         };
         self.forms.iter_mut().map(decode).collect()
     }
 
     /// Seconds that each form takes for a window of the full size, without a copy of its pixels.
-    pub fn seconds(&mut self, bytes: &[u8], [x, y, w, h]: [u32; 4]) -> Vec<(CpuLevel, f64)> {
+    pub fn seconds(&mut self, bytes: &[u8], [x, y, w, h]: [u32; 4]) -> Vec<(&'static str, f64)> {
         let want = jpeg::Region { x, y, w, h };
-        let decode = |(level, scratch): &mut (CpuLevel, jpeg::Scratch)| {
+        let decode = |(name, scratch): &mut (&'static str, jpeg::Scratch)| {
             let start = std::time::Instant::now();
             let decoded = jpeg::read_header(bytes).and_then(|header| {
                 let decoder = &self.decoder;
                 decoder.decode_region(bytes, &header, jpeg::Scale::Full, want, scratch)
             });
             let seconds = start.elapsed().as_secs_f64();
-            (*level, if decoded.is_ok() { seconds } else { f64::MAX })
+            (*name, if decoded.is_ok() { seconds } else { f64::MAX })
         };
         self.forms.iter_mut().map(decode).collect()
     }

@@ -64,7 +64,16 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn of(level: CpuLevel) -> Self {
+    /// One for each form that this processor has, with the form's name.
+    #[cfg(any(test, feature = "internals"))]
+    pub(crate) fn of_each_form() -> Vec<(&'static str, Self)> {
+        let levels = CpuLevel::ALL.into_iter().filter(|l| l.is_supported());
+        levels
+            .map(|level| (level.name(), Self::of(level)))
+            .collect()
+    }
+
+    fn of(level: CpuLevel) -> Self {
         let form = Form::best(match level {
             CpuLevel::Scalar => 64,
             CpuLevel::Sse41 => 128,

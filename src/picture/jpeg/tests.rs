@@ -2,7 +2,6 @@
 
 use crate::error::FaultKind;
 use crate::picture::{Limits, Truncated};
-use crate::sys::cpu::CpuLevel;
 
 use super::fixtures::{
     Random, Sampling, encode, encode_arithmetic, jpeg, many_scans, one_component_scans, photos,
@@ -627,14 +626,11 @@ fn verdicts_are_those_of_libjpeg_turbo() {
         }
     }
     let mut random = Random::new(17);
-    let levels = CpuLevel::ALL
-        .into_iter()
-        .filter(|level| level.is_supported());
-    let mut forms: Vec<_> = levels.map(Scratch::of).collect();
+    let mut forms = Scratch::of_each_form();
     let count = forms.len();
     let (mut equal, mut refused) = (0, 0);
     for round in 0..4000 {
-        let scratch = &mut forms[round % count];
+        let (_, scratch) = &mut forms[round % count];
         let mut bytes = files[round % files.len()].clone();
         for _ in 0..random.below(3) {
             hurt(&mut bytes, &mut random);

@@ -56,7 +56,7 @@ fn run(forms: &mut JpegForms, data: &[u8]) {
 /// What each form makes of a window.
 fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4]) -> Pixels {
     let mut results = forms.decode(bytes, denominator, window);
-    let (level, last) = results.pop().expect("one form at least");
+    let (name, last) = results.pop().expect("one form at least");
     for (other, result) in results {
         let is_same = match (&last, &result) {
             (Ok(last), Ok(result)) => last == result,
@@ -65,7 +65,7 @@ fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4
             }
             _ => false,
         };
-        assert!(is_same, "{} and {} differ", level.name(), other.name());
+        assert!(is_same, "{name} and {other} differ");
     }
     last
 }

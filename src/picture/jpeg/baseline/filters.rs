@@ -30,27 +30,11 @@ pub(super) fn down(near: &[u8], far: &[u8], is_below: bool, to: &mut [u8]) {
 /// Twice as many samples across, of two rows: 9/16, 3/16, 3/16 and 1/16 (`h2v2_fancy_upsample`).
 /// Rows begin with the sample on the left of the first.
 pub(super) fn both(near: &[u8], far: &[u8], count: usize, to: &mut [u8]) {
-    // Sixteen samples at a time, in loops of wide registers.
-    const RUN: usize = 16;
-    for start in (0..count).step_by(RUN) {
-        let len = RUN.min(count - start);
-        let mut sums = [0; RUN + 2];
-        let rows = near.iter().zip(far).skip(start);
-        for (sum, (&near, &far)) in sums[..len + 2].iter_mut().zip(rows) {
-            *sum = 3 * u16::from(near) + u16::from(far);
-        }
-        let mut blends = [[0; 2]; RUN];
-        for (i, blend) in blends.iter_mut().enumerate() {
-            let [left, middle, right] = [sums[i], 3 * sums[i + 1], sums[i + 2]];
-            *blend = [
-                ((middle + left + 8) >> 4) as u8,
-                ((middle + right + 7) >> 4) as u8,
-            ];
-        }
-        let to = to.get_mut(2 * start..).unwrap_or_default();
-        for (to, blend) in to.chunks_exact_mut(2).zip(&blends[..len]) {
-            to.copy_from_slice(blend);
-        }
+    let windows = near.windows(3).zip(far.windows(3));
+    for (to, (near, far)) in to.chunks_exact_mut(2).zip(windows).take(count) {
+        let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);
+        to[0] = ((3 * sum(1) + sum(0) + 8) >> 4) as u8;
+        to[1] = ((3 * sum(1) + sum(2) + 7) >> 4) as u8;
     }
 }
 
