@@ -18,6 +18,7 @@ use crate::picture::{Format, Limits, header, jpeg};
 use crate::plan::PositionRandom;
 use crate::pool::worker::meter::Meter;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
+use crate::sys::cpu::CpuLevel;
 
 /// Width and height, as the file's pixels lie and as they are to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,81 @@ pub fn plain(bytes: &[u8]) -> Option<(u32, u32)> {
     let len = jpeg::plain::write(bytes, MOST, &mut form).ok()?;
     // 0 x 0 is no size: whoever asks finds that the form was refused.
     Some(jpeg::plain::check(&form[..len], MOST).unwrap_or_default())
+}
+
+/// Pixels of a window as RGB, or why there are none.
+pub type Pixels = Result<Vec<u8>, SampleFault>;
+
+/// The JPEG decoder in each form that this processor has.
+#[derive(Debug)]
+pub struct JpegForms {
+    decoder: jpeg::JpegDecoder,
+    forms: Vec<(CpuLevel, jpeg::Scratch)>,
+}
+
+impl JpegForms {
+    pub fn new(max_pixels: u64, max_scratch: u64) -> Self {
+        let limits = Limits {
+            max_pixels,
+            max_scratch,
+        };
+        let levels = CpuLevel::ALL.into_iter().filter(|l| l.is_supported());
+        Self {
+            decoder: jpeg::JpegDecoder::new(&limits),
+            forms: levels.map(|l| (l, jpeg::Scratch::of(l))).collect(),
+        }
+    }
+
+    /// Width and height at 1/`denominator` (1, 2, 4 or 8).
+    pub fn size(bytes: &[u8], denominator: u32) -> Result<(u32, u32), SampleFault> {
+        let header = jpeg::read_header(bytes)?;
+        let scale = jpeg::Scale::of_denominator(denominator);
+        Ok(scale.of_size((header.width, header.height)))
+    }
+
+    /// A window `[x, y, width, height]` of the picture at that scale, by each form.
+    pub fn decode(
+        &mut self,
+        bytes: &[u8],
+        denominator: u32,
+        [x, y, w, h]: [u32; 4],
+    ) -> Vec<(CpuLevel, Pixels)> {
+        let scale = jpeg::Scale::of_denominator(denominator);
+        let want = jpeg::Region { x, y, w, h };
+        let decode = |(level, scratch): &mut (CpuLevel, jpeg::Scratch)| {
+            let decoded = jpeg::read_header(bytes).and_then(|header| {
+                let decoder = &self.decoder;
+                decoder.decode_region(bytes, &header, scale, want, scratch)
+            });
+            let pixels = decoded.map(|decoded| {
+                let rows = scratch.rgb.chunks(decoded.stride);
+                let rows = rows.skip((y - decoded.y) as usize).take(h as usize);
+                let start = 3 * (x - decoded.x) as usize;
+                let mut pixels = Vec::with_capacity(3 * w as usize * h as usize);
+                for row in rows {
+                    pixels.extend_from_slice(&row[start..start + 3 * w as usize]);
+                }
+                pixels
+            });
+            (*level, pixels)
+        };
+        self.forms.iter_mut().map(decode).collect()
+    }
+
+    /// Seconds that each form takes for a window of the full size, without a copy of its pixels.
+    pub fn seconds(&mut self, bytes: &[u8], [x, y, w, h]: [u32; 4]) -> Vec<(CpuLevel, f64)> {
+        let want = jpeg::Region { x, y, w, h };
+        let decode = |(level, scratch): &mut (CpuLevel, jpeg::Scratch)| {
+            let start = std::time::Instant::now();
+            let decoded = jpeg::read_header(bytes).and_then(|header| {
+                let decoder = &self.decoder;
+                decoder.decode_region(bytes, &header, jpeg::Scale::Full, want, scratch)
+            });
+            let seconds = start.elapsed().as_secs_f64();
+            (*level, if decoded.is_ok() { seconds } else { f64::MAX })
+        };
+        self.forms.iter_mut().map(decode).collect()
+    }
 }
 
 /// A member of a shard: its name, where its data begin, and how many they are.

@@ -9,9 +9,9 @@
 //! - `header`: the marker scan; pure.
 //! - `bytes`: what it scans, in memory or in a file.
 //! - `plain`: the form of a file that a device's engines take; pure.
-//! - `region`: which part of a picture to decode for a wanted part; pure.
-//! - `decoder`: what is decoded by what, and libjpeg-turbo. Its calls are `unsafe`.
-//! - `baseline`: the decoder in Rust, with the bytes of libjpeg-turbo.
+//! - `region`: a part of a picture, and the size of a decode; pure.
+//! - `decoder`: limits, verdicts, and what decodes a file.
+//! - `baseline`: the decoder itself, with the bytes of libjpeg-turbo.
 //! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
 //! - `oracle`: libjpeg-turbo for tests.
 

@@ -627,10 +627,14 @@ fn verdicts_are_those_of_libjpeg_turbo() {
         }
     }
     let mut random = Random::new(17);
-    let mut forms = CpuLevel::ALL.map(Scratch::of);
+    let levels = CpuLevel::ALL
+        .into_iter()
+        .filter(|level| level.is_supported());
+    let mut forms: Vec<_> = levels.map(Scratch::of).collect();
+    let count = forms.len();
     let (mut equal, mut refused) = (0, 0);
     for round in 0..4000 {
-        let scratch = &mut forms[round % 3];
+        let scratch = &mut forms[round % count];
         let mut bytes = files[round % files.len()].clone();
         for _ in 0..random.below(3) {
             hurt(&mut bytes, &mut random);
@@ -640,7 +644,7 @@ fn verdicts_are_those_of_libjpeg_turbo() {
         };
         let scale = Scale::ALL[random.below(4) as usize];
         let size = scaled_size(&header, scale);
-        if header.arithmetic || u64::from(size.0) * u64::from(size.1) > 1 << 20 {
+        if u64::from(size.0) * u64::from(size.1) > 1 << 20 {
             continue;
         }
         let truncated = [Truncated::Refuse, Truncated::Keep][random.below(2) as usize];
@@ -741,8 +745,6 @@ fn unfinished_progressive_files() {
         let scans: Vec<usize> = (0..bytes.len() - 1)
             .filter(|&i| bytes[i..i + 2] == [0xFF, 0xDA])
             .collect();
-        let header = read_header(&bytes).unwrap();
-        assert!(!header::is_unfinished(&bytes, &header));
         for &cut in &scans[1..] {
             let short = [&bytes[..cut], &[0xFF, 0xD9]].concat();
             assert_eq!(verdict(&short), None);

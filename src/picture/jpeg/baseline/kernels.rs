@@ -120,8 +120,11 @@ impl Kernels for Plain {
         blocks::decode_dc(bits, data, blocks, dc)
     }
 
-    fn transform8(self, from: &Pair, q: &Quantization, _end: u64, to: &mut [u8], at: Target) {
-        transform::pair::<8>(from, q, to, at, transform::to8);
+    fn transform8(self, from: &Pair, q: &Quantization, end: u64, to: &mut [u8], at: Target) {
+        match end {
+            0..=1 => transform::flat(from, q, to, at),
+            _ => transform::pair::<8>(from, q, to, at, transform::to8),
+        }
     }
 
     fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {

@@ -1,13 +1,14 @@
-//! Baseline JPEG in Rust: the windows of pictures that crops need, with the bytes of
-//! libjpeg-turbo 3.1 at its default settings ("islow" transforms, fancy upsampling).
+//! JPEG in Rust: the windows of pictures that crops need, with the bytes of libjpeg-turbo 3.1 at
+//! its default settings ("islow" transforms, fancy upsampling).
 //!
-//! Takes what most files are: 8 bits, sequential, Huffman codes, one scan of all components.
-//! Whatever else there is, and whatever looks damaged, is refused: the caller decodes it with
-//! libjpeg-turbo, whose verdict, words and pixels hold. A refusal leaves anything in the output.
+//! [`Decoder::decode`] takes what most files are: 8 bits, sequential, Huffman codes, one scan of
+//! all components. It refuses the rest, and all that looks damaged, and leaves anything in the
+//! output then. [`Decoder::decode_general`] takes all files, with libjpeg-turbo's verdicts.
 //!
-//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data after the last
-//! row that is needed. Knows nothing of limits: what it takes is known from the header, the
-//! window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing once that is there.
+//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data of the only scan
+//! after the last row that is needed. Knows nothing of limits: what it takes is known from the
+//! header and the window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing
+//! once that is there, but words.
 //!
 //! - `job`: what is asked for, and why it is refused.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
@@ -16,7 +17,8 @@
 //! - `huffman`: tables; `blocks`: coefficients.
 //! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
-//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the only `unsafe` here.
+//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
+//!   only `unsafe` here.
 
 mod bits;
 mod blocks;

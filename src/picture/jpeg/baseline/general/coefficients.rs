@@ -109,7 +109,7 @@ impl Coefficients {
         (at, steps)
     }
 
-    pub(super) fn mcu(&mut self, at: [usize; MAX_BLOCKS]) -> Mcu<'_> {
+    pub(super) fn mcu<'a>(&'a mut self, at: &'a [usize; MAX_BLOCKS]) -> Mcu<'a> {
         Mcu {
             coefficients: &mut self.blocks,
             at,

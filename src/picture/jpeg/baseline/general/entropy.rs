@@ -77,7 +77,7 @@ impl Scan {
 pub(super) struct Mcu<'a> {
     pub(super) coefficients: &'a mut [Block],
     /// Where each block stands among them.
-    pub(super) at: [usize; MAX_BLOCKS],
+    pub(super) at: &'a [usize; MAX_BLOCKS],
 }
 
 impl Mcu<'_> {

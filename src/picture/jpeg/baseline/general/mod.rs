@@ -304,8 +304,8 @@ impl<'a> File<'a> {
                 if !entropy.is_out_of_data() {
                     self.last_good_row = row / rows_of_mcu;
                 }
-                entropy.decode(&mut self.source, scan, &mut coefficients.mcu(at))?;
-                for (at, step) in at.iter_mut().zip(steps) {
+                entropy.decode(&mut self.source, scan, &mut coefficients.mcu(&at))?;
+                for (at, step) in at.iter_mut().zip(steps).take(scan.blocks) {
                     *at += step;
                 }
             }

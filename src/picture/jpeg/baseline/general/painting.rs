@@ -1,7 +1,7 @@
 //! From coefficients to rows of pixels: the blocks that a window needs go through the inverse
 //! transforms that all files share, a row of MCUs at a time.
 
-use super::super::frame::Quantization;
+use super::super::frame::{MAX_BLOCKS, Quantization};
 use super::super::geometry::Plan;
 use super::super::kernels::Kernels;
 use super::super::rows::Rows;
@@ -27,7 +27,7 @@ pub(super) struct Canvas<'a> {
 impl Canvas<'_> {
     /// Transforms a block of a component, if it is needed.
     #[inline(always)]
-    fn block(
+    fn block_if_needed(
         &mut self,
         kernels: impl Kernels,
         component: usize,
@@ -39,6 +39,20 @@ impl Canvas<'_> {
         if !(columns.0..=columns.1).contains(&column) || !(rows.0..=rows.1).contains(&row) {
             return;
         }
+        self.block(kernels, component, (column, row), block);
+    }
+
+    /// Transforms a block of a component that is needed.
+    #[inline(always)]
+    fn block(
+        &mut self,
+        kernels: impl Kernels,
+        component: usize,
+        (column, row): (usize, usize),
+        block: &Block,
+    ) {
+        let plane = self.plan.plane(component);
+        let columns = plane.columns;
         let at = plane.row(row * plane.side) + (column - columns.0) * plane.side;
         let quantization = &self.quantization[component & 3];
         if plane.side == 1 {
@@ -109,19 +123,20 @@ impl Canvas<'_> {
         source: &mut Source<'_>,
         scan: &Scan,
     ) -> Result<(), Fatal> {
-        let mut blocks = [[0; 64]; 10];
+        let mut blocks = [[0; 64]; MAX_BLOCKS];
+        let at = std::array::from_fn(|number| number);
         for mcu_row in 0..=self.plan.mcu_rows.1 {
             for mcu in 0..self.plan.mcus {
                 blocks[..scan.blocks].fill([0; 64]);
                 let mut decoded = Mcu {
                     coefficients: &mut blocks,
-                    at: std::array::from_fn(|number| number),
+                    at: &at,
                 };
                 entropy.decode(source, scan, &mut decoded)?;
                 for (of, block) in self.plan.blocks().iter().zip(&blocks) {
                     let plane = self.plan.plane(of.component);
                     let place = (mcu * plane.h + of.x, mcu_row * plane.v + of.y);
-                    self.block(kernels, of.component, place, block);
+                    self.block_if_needed(kernels, of.component, place, block);
                 }
             }
             self.end_row(kernels, mcu_row);

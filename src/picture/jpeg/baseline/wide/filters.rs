@@ -161,22 +161,17 @@ fn put<L: Lanes>(l: L, planes: [L::V; 3], to: &mut [u8]) {
     }
 }
 
-/// A register of samples of each row, and the room of their pixels.
+/// A register of samples of each row; none near the end of a row or of the room for pixels.
 #[inline(always)]
-fn step<'a, L: Lanes>(
-    l: L,
-    rows: [&[u8]; 3],
-    at: usize,
-    to: &'a mut [u8],
-) -> Result<([L::V; 3], &'a mut [u8]), &'a mut [u8]> {
-    let sample = |row: &[u8]| l.bytes(row.get(at..)?);
-    let [a, b, c] = rows;
-    match (sample(a), sample(b), sample(c)) {
-        (Some(a), Some(b), Some(c)) if to.len() >= 3 * size::<L>() => {
-            Ok(([a, b, c], &mut to[..3 * size::<L>()]))
-        }
-        _ => Err(to),
+fn samples<L: Lanes>(l: L, [a, b, c]: [&[u8]; 3], at: usize, to: &[u8]) -> Option<[L::V; 3]> {
+    if to.len() < 3 * size::<L>() {
+        return None;
     }
+    Some([
+        l.bytes(a.get(at..)?)?,
+        l.bytes(b.get(at..)?)?,
+        l.bytes(c.get(at..)?)?,
+    ])
 }
 
 /// `filters::ycc_to_rgb`.
@@ -187,12 +182,9 @@ pub(super) fn ycc_to_rgb<L: Lanes>(l: L, rows: [&[u8]; 3], pixels: usize, to: &m
     let mut at = 0;
     while at < pixels {
         let to = to.get_mut(3 * at..).unwrap_or_default();
-        let ([y, cb, cr], to) = match step(l, rows, at, to) {
-            Ok(step) => step,
-            Err(to) => {
-                let rows = rows.map(|row| row.get(at..).unwrap_or_default());
-                return plain::ycc_to_rgb(rows, pixels - at, to);
-            }
+        let Some([y, cb, cr]) = samples(l, rows, at, to) else {
+            let rows = rows.map(|row| row.get(at..).unwrap_or_default());
+            return plain::ycc_to_rgb(rows, pixels - at, to);
         };
         let low = rgb(
             l,
@@ -222,13 +214,11 @@ pub(super) fn interleave<L: Lanes>(l: L, rows: [&[u8]; 3], pixels: usize, to: &m
     let mut at = 0;
     while at < pixels {
         let to = to.get_mut(3 * at..).unwrap_or_default();
-        match step(l, rows, at, to) {
-            Ok((planes, to)) => put(l, planes, to),
-            Err(to) => {
-                let rows = rows.map(|row| row.get(at..).unwrap_or_default());
-                return plain::interleave(rows, pixels - at, to);
-            }
-        }
+        let Some(planes) = samples(l, rows, at, to) else {
+            let rows = rows.map(|row| row.get(at..).unwrap_or_default());
+            return plain::interleave(rows, pixels - at, to);
+        };
+        put(l, planes, to);
         at += size::<L>();
     }
 }

@@ -4,14 +4,16 @@
 //! scan is compiled once for each form, AVX2 with BMI.
 //!
 //! The only `unsafe` of this decoder: calls of functions for features that were found, in
-//! `forms` and `lanes`, and loads and stores of whole arrays, in `lanes`.
+//! `forms`, `kernels` and `lanes`, and loads and stores of whole arrays, in `lanes`.
 //!
-//! - `forms`: a token for each form, the proof that the processor has it; what it is compiled for.
+//! - `forms`: a token for each form, the proof that the processor has it; `kernels`: what is
+//!   compiled for it.
 //! - `lanes`: the operations on registers; `words`: arithmetic of rows of words.
 //! - `transform`, `reduced`: inverse transforms; `filters`: upsampling and colour.
 
 mod filters;
 mod forms;
+mod kernels;
 mod lanes;
 mod reduced;
 mod transform;

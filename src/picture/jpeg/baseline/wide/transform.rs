@@ -219,11 +219,7 @@ pub(super) fn to8<L: Lanes>(
     at: Target,
 ) {
     if end <= 1 {
-        flat(from.0[0], q[0], to, at.first, at.pitch);
-        if let Some(second) = at.second {
-            flat(from.0[8], q[0], to, second, at.pitch);
-        }
-        return;
+        return transform::flat(from, q, to, at);
     }
     for block in 0..2 / L::BLOCKS {
         let Some(targets) = targets::<L>(at, block) else {
@@ -240,24 +236,6 @@ pub(super) fn to8<L: Lanes>(
             pass::<L, 18>(l, transpose(l, rows))
         };
         store_8(l, columns, to, targets, at.pitch);
-    }
-}
-
-/// A block that is its mean.
-#[inline(always)]
-fn flat(dc: i16, q: i16, to: &mut [u8], start: usize, pitch: usize) {
-    let value = i32::from(dc.wrapping_mul(q).wrapping_shl(2));
-    let value = ((value + 16) >> 5).clamp(-128, 127) + 128;
-    let Some(to) = to
-        .get_mut(start..)
-        .and_then(|to| to.get_mut(..7 * pitch + 8))
-    else {
-        return;
-    };
-    for line in to.chunks_mut(pitch) {
-        if let Some(line) = line.first_chunk_mut::<8>() {
-            *line = [value as u8; 8];
-        }
     }
 }
 
