@@ -1,4 +1,5 @@
-//! The tables that the standard gives as examples (ITU-T T.81, annex K), which nearly all files have.
+//! The tables that the standard gives as examples (ITU-T T.81, annex K). Nearly all files have
+//! them.
 
 /// Coefficients in zigzag order: the place of each in a block of rows.
 pub(super) const ZIGZAG: [u8; 64] = [
@@ -116,7 +117,7 @@ impl Codes {
         Self(codes)
     }
 
-    /// The code of a symbol with zeros behind it for its value, and how many bits both have.
+    /// The code of a symbol with zeros after it for its value, and how many bits both have.
     #[inline(always)]
     pub(super) fn of(&self, symbol: u8) -> (u32, u32) {
         let code = self.0[usize::from(symbol)];

@@ -44,6 +44,7 @@ pub(super) const BETWEEN: i32 = 2;
 
 /// Eight values to eight coefficients. `SHIFT`: of the sums without factors to the left, and of
 /// those with factors to the right, less the factors' fraction.
+#[inline(always)]
 fn pass<const SHIFT: i32>(s: [i32; 8]) -> [i32; 8] {
     let [s07, s16, s25, s34] = [s[0] + s[7], s[1] + s[6], s[2] + s[5], s[3] + s[4]];
     let [d07, d16, d25, d34] = [s[0] - s[7], s[1] - s[6], s[2] - s[5], s[3] - s[4]];
@@ -78,8 +79,15 @@ fn transpose(rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
 pub(super) fn transform(from: &Pair, q: &Quantizer, to: &mut Coefficients) {
     for which in 0..2 {
         let rows = from.map(|row| std::array::from_fn(|x| i32::from(row[8 * which + x])));
-        let columns = transpose(rows.map(pass::<BETWEEN>));
-        let rows = transpose(columns.map(pass::<{ -BETWEEN }>));
+        let mut block: [[i32; 8]; 8] = rows;
+        for row in &mut block {
+            *row = pass::<BETWEEN>(*row);
+        }
+        let mut columns = transpose(block);
+        for column in &mut columns {
+            *column = pass::<{ -BETWEEN }>(*column);
+        }
+        let rows = transpose(columns);
         let block = rows.as_flattened();
         let mut nonzero = 0;
         for (k, (to, place)) in to.values[which].iter_mut().zip(ZIGZAG).enumerate() {
