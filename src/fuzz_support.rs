@@ -73,6 +73,80 @@ pub fn plain(bytes: &[u8]) -> Option<(u32, u32)> {
     Some(jpeg::plain::check(&form[..len], MOST).unwrap_or_default())
 }
 
+/// Pixels of a window as RGB, or why there are none.
+pub type Pixels = Result<Vec<u8>, SampleFault>;
+
+/// The JPEG decoder in each form that this processor has.
+#[derive(Debug)]
+pub struct JpegForms {
+    decoder: jpeg::JpegDecoder,
+    forms: Vec<(&'static str, jpeg::Scratch)>,
+}
+
+impl JpegForms {
+    pub fn new(max_pixels: u64, max_scratch: u64) -> Self {
+        let limits = Limits {
+            max_pixels,
+            max_scratch,
+        };
+        Self {
+            decoder: jpeg::JpegDecoder::new(&limits),
+            forms: jpeg::Scratch::of_each_form(),
+        }
+    }
+
+    /// Width and height at 1/`denominator` (1, 2, 4 or 8).
+    pub fn size(bytes: &[u8], denominator: u32) -> Result<(u32, u32), SampleFault> {
+        let header = jpeg::read_header(bytes)?;
+        let scale = jpeg::Scale::of_denominator(denominator);
+        Ok(scale.of_size((header.width, header.height)))
+    }
+
+    /// A window `[x, y, width, height]` of the picture at that scale, by each form.
+    pub fn decode(
+        &mut self,
+        bytes: &[u8],
+        denominator: u32,
+        [x, y, w, h]: [u32; 4],
+    ) -> Vec<(&'static str, Pixels)> {
+        let scale = jpeg::Scale::of_denominator(denominator);
+        let want = jpeg::Region { x, y, w, h };
+        let decode = |(name, scratch): &mut (&'static str, jpeg::Scratch)| {
+            let decoded = jpeg::read_header(bytes).and_then(|header| {
+                let decoder = &self.decoder;
+                decoder.decode_region(bytes, &header, scale, want, scratch)
+            });
+            let pixels = decoded.map(|decoded| {
+                let rows = scratch.rgb.chunks(decoded.stride);
+                let rows = rows.skip((y - decoded.y) as usize).take(h as usize);
+                let start = 3 * (x - decoded.x) as usize;
+                let mut pixels = Vec::with_capacity(3 * w as usize * h as usize);
+                for row in rows {
+                    pixels.extend_from_slice(&row[start..start + 3 * w as usize]);
+                }
+                pixels
+            });
+            (*name, pixels)
+        };
+        self.forms.iter_mut().map(decode).collect()
+    }
+
+    /// Seconds that each form takes for a window of the full size, without a copy of its pixels.
+    pub fn seconds(&mut self, bytes: &[u8], [x, y, w, h]: [u32; 4]) -> Vec<(&'static str, f64)> {
+        let want = jpeg::Region { x, y, w, h };
+        let decode = |(name, scratch): &mut (&'static str, jpeg::Scratch)| {
+            let start = std::time::Instant::now();
+            let decoded = jpeg::read_header(bytes).and_then(|header| {
+                let decoder = &self.decoder;
+                decoder.decode_region(bytes, &header, jpeg::Scale::Full, want, scratch)
+            });
+            let seconds = start.elapsed().as_secs_f64();
+            (*name, if decoded.is_ok() { seconds } else { f64::MAX })
+        };
+        self.forms.iter_mut().map(decode).collect()
+    }
+}
+
 /// A member of a shard: its name, where its data begin, and how many they are.
 pub type Member = (Vec<u8>, u64, u64);
 

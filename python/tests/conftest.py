@@ -29,6 +29,9 @@ Cli = Callable[..., Any]
 
 BUCKETS = itertools.count()
 
+# A recipe of few pixels.
+SMALL = Path(__file__).parent / "small.yaml"
+
 
 def need(module: str) -> None:
     """Skips a test without a framework, unless the gate says that all are there."""
@@ -62,7 +65,9 @@ def cli() -> Cli:
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """256 pictures in 8 class folders."""
+    """256 pictures in 8 class folders, which no test changes."""
+    if made := os.environ.get("FEATHERLOAD_TEST_PHOTOS"):
+        return Path(made)
     folder = tmp_path_factory.mktemp("demo") / "photos"
     subprocess.run([helper(), "demo", folder], check=True, capture_output=True)
     return folder

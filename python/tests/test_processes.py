@@ -13,11 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import InterruptedLock
+from conftest import SMALL, InterruptedLock
 
 import featherload
 
 Make = Callable[..., featherload.Loader]
+
+
+@pytest.fixture
+def loader(loader: Make) -> Make:
+    """Of few pixels: what ends, and when, is tested."""
+    return lambda *args, **options: loader(*args, **{"recipe": SMALL, **options})
 
 
 def gone(pids: Sequence[int]) -> bool:
@@ -119,6 +125,7 @@ thread.start()
     assert (process.returncode, said) == (0, "")
 
 
+@pytest.mark.alone
 def test_ctrl_c_ends_a_wait_and_loses_nothing(loader: Make) -> None:
     one = loader(row_limit=60.0)
     epoch = iter(one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import subprocess
+import shutil
 import sys
 import threading
 import time
@@ -18,7 +18,6 @@ from conftest import need
 import featherload
 import featherload.ray as by_ray
 from featherload import cache
-from featherload._helper import helper
 
 # Ray forks, of which JAX warns where a test before used it.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -167,8 +166,8 @@ def test_the_end_waits_for_what_a_lost_node_still_writes(
         timer.join()
 
 
-def test_what_comes_again_is_not_tried_again(tmp_path: Path, stand_in: Any) -> None:
-    subprocess.run([helper(), "demo", tmp_path / "photos"], check=True, capture_output=True)
+def test_what_comes_again_is_not_tried_again(photos: Path, tmp_path: Path, stand_in: Any) -> None:
+    shutil.copytree(photos, tmp_path / "photos")
     bad = sorted((tmp_path / "photos").rglob("*.jpg"))[30]
     bad.write_bytes(b"no picture")
     ray = stand_in({})

@@ -449,6 +449,7 @@ def test_a_forked_copy_is_told(rays: Make) -> None:
     assert same(batch, before) and next(one).step == 1
 
 
+@pytest.mark.alone
 def test_ctrl_c_ends_a_wait_and_loses_no_step(rays: Make) -> None:
     one = rays()
     next(one)

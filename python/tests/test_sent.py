@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import SMALL
 from object_store import SECRET, Store
 
 import featherload
@@ -97,10 +98,11 @@ def started(photos: Path, url: str, *args: str) -> subprocess.Popen[str]:
 def bench(url: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """Reads the cache once."""
     said = [helper(), "bench", url, "--json", "--fetch-dir", str(tmp_path / "fetched")]
-    return subprocess.run([*said, "--epochs", "1"], capture_output=True, text=True, timeout=LIMIT)
+    said += ["--epochs", "1", "--recipe", str(SMALL)]
+    return subprocess.run(said, capture_output=True, text=True, timeout=LIMIT)
 
 
-def until(what: Callable[[], object], seconds: float = 20.0) -> None:
+def until(what: Callable[[], object], seconds: float = LIMIT) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come to that"

@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import digest, need
+from conftest import SMALL, digest, need
 
 import featherload
 
 Make = Callable[..., featherload.Loader]
+
+
+@pytest.fixture
+def loader(loader: Make) -> Make:
+    """Of few pixels: states count samples."""
+    return lambda *args, **options: loader(*args, **{"recipe": SMALL, **options})
 
 
 def pixels_of(image: Any) -> bytes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import digest
+from conftest import SMALL, digest
 from object_store import SECRET, Store
 
 import featherload
@@ -86,6 +86,7 @@ def command(src: str | Path, *args: str) -> list[str]:
     for flag, value in (("--workers", "2"), ("--batch", str(BATCH)), ("--epochs", "1")):
         if flag not in args:
             own += [flag, value]
+    own += ["--recipe", str(SMALL)]
     return [helper(), "bench", str(src), "--json", "--digest", *own, *args]
 
 
@@ -139,7 +140,7 @@ def shards(folder: Path) -> list[Path]:
     return list(folder.rglob("shard-*.tar"))
 
 
-def until(what: Callable[[], object], seconds: float = 20.0) -> None:
+def until(what: Callable[[], object], seconds: float = LIMIT) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come to that"
@@ -263,6 +264,7 @@ def uses_of_batches(cache: Path, epochs: int, world: int = 1) -> list[list[int]]
             num_workers=2,
             rank=rank,
             world_size=world,
+            recipe=SMALL,
             sampler=featherload.samplers.ShardShuffle(window=WINDOW),
         )
         try:
@@ -476,6 +478,7 @@ def test_a_busy_store_is_asked_again(
     assert store.proxy.bytes_sent(SHARDS) <= size(cache) * 1.02
 
 
+@pytest.mark.alone
 def test_a_distant_store_gives_the_same(
     url: str, store: Store, expected: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -675,6 +678,7 @@ def pss(pid: int) -> int:
     return 0
 
 
+@pytest.mark.alone
 def test_the_fetcher_takes_little_memory(url: str, store: Store, tmp_path: Path) -> None:
     store.proxy.limit_rate(40_000_000)
     run = started(url, "--epochs", str(EPOCHS), *ORDER, *fetch(tmp_path / "here", "12M"))
@@ -756,6 +760,7 @@ def test_the_proxy_cuts_refuses_and_changes(store: Store) -> None:
     assert store.proxy.times_fetched("*/a/b") == {f"{store.bucket}/a/b": 5}
 
 
+@pytest.mark.alone
 def test_the_proxy_keeps_a_rate_and_hangs(store: Store) -> None:
     from botocore.exceptions import ReadTimeoutError
 

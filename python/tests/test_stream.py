@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from conftest import Cli, digest
+from conftest import SMALL, Cli, digest
 
 import featherload
 from featherload import samplers
@@ -68,7 +68,7 @@ def test_digests_of_shards(loader: Make, cli: Cli, photos: Path, tmp_path: Path)
 
 def test_digests_of_tables(loader: Make, cli: Cli, photos: Path, tmp_path: Path) -> None:
     names = [path.relative_to(photos) for path in sorted(photos.rglob("*.jpg"))]
-    folder = loader(dtype="float16")
+    folder = loader(recipe=SMALL)
     with open(tmp_path / "train.csv", "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "caption", "breed"])
@@ -78,11 +78,12 @@ def test_digests_of_tables(loader: Make, cli: Cli, photos: Path, tmp_path: Path)
             row = {"file_name": str(name), "objects": {"category": name.parts[0]}}
             print(json.dumps(row), file=lines)
     columns = {"path_column": "id", "label_column": "breed", "path_suffix": ".jpg"}
-    table = loader(list=tmp_path / "train.csv", **columns, dtype="float16")
+    table = loader(list=tmp_path / "train.csv", **columns, recipe=SMALL)
     flags = ("--path-column", "id", "--label-column", "breed", "--path-suffix", ".jpg")
-    same_as_cli(cli, table, photos, "--list", tmp_path / "train.csv", *flags, "--batch", "32")
+    args = ("--list", tmp_path / "train.csv", *flags, "--batch", "32", "--recipe", SMALL)
+    same_as_cli(cli, table, photos, *args)
     nested = {"root": photos, "label_column": "/objects/category"}
-    lines_of_json = loader(tmp_path / "metadata.jsonl", **nested, dtype="float16")
+    lines_of_json = loader(tmp_path / "metadata.jsonl", **nested, recipe=SMALL)
     # The same as class folders: their second epoch, as the table's first is over.
     digests = [[digest(one) for _ in range(2)] for one in (folder, lines_of_json)]
     assert digests[0] == digests[1] and digest(table) == digests[0][1]
@@ -129,8 +130,8 @@ DataLoader:
 
 
 def test_the_stream_is_the_same_for_any_workers_and_after_kills(loader: Make) -> None:
-    one = digest(loader(num_workers=1))
-    many = loader(num_workers=3)
+    one = digest(loader(num_workers=1, recipe=SMALL))
+    many = loader(num_workers=3, recipe=SMALL)
     begun = iter(many)
     next(begun)
     for pid in many.stats()["workers"]:
@@ -150,8 +151,8 @@ def test_samplers(loader: Make, cli: Cli, photos: Path) -> None:
     ]:
         if flags[0] == "shard-shuffle":
             flags += ["--shuffle-window", "32"]
-        one = loader(sampler=sampler, dtype="float16")
-        same_as_cli(cli, one, photos, "--batch", "32", "--sampler", *flags)
+        one = loader(sampler=sampler, recipe=SMALL)
+        same_as_cli(cli, one, photos, "--batch", "32", "--recipe", SMALL, "--sampler", *flags)
     weights = [0.0] * 256
     weights[5] = 1.0
     batch = next(iter(loader(sampler=samplers.Weighted(weights=weights))))

@@ -86,6 +86,7 @@ def test_an_index_without_a_readable_file_prints(tmp_path: Path) -> None:
     assert "unreadable  1" in str(featherload.index(tmp_path))
 
 
+@pytest.mark.alone
 def test_rss(photos: Path) -> None:
     measured = featherload.rss(photos, workers=(1, 2), seconds=1)
     assert len(measured["rows"]) == 2 and measured.slope_mib_per_worker < 20

@@ -12,11 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conftest import need
+import pytest
+from conftest import SMALL, need
 
 import featherload
 
 Make = Callable[..., featherload.Loader]
+
+
+@pytest.fixture
+def loader(loader: Make) -> Make:
+    """Of few pixels: trainers hand batches on."""
+    return lambda *args, **options: loader(*args, **{"recipe": SMALL, **options})
 
 
 def test_accelerate_takes_it_unchanged_and_accumulates_to_the_end(loader: Make) -> None:

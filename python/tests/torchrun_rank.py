@@ -30,7 +30,7 @@ def main(src: str, place: Path) -> None:
     kept = place / f"rank-{rank}.json"
     loader = featherload.Loader(
         src,
-        "eval224",
+        Path(__file__).with_name("small.yaml"),
         batch_size=8,
         num_workers=1,
         sampler=featherload.samplers.ShardShuffle(window=32),

@@ -22,6 +22,7 @@ use crate::pool::coordinator::launch::Launch;
 use crate::pool::crew::Crew;
 use crate::pool::sandbox::Sandbox;
 use crate::sys::cpu::CpuLevel;
+use crate::sys::location::Location;
 
 /// Builds a cache: a folder of shards.
 ///
@@ -165,7 +166,7 @@ impl Builder {
     /// # Errors
     /// As [`Builder::build`].
     pub fn build_watched(
-        self,
+        mut self,
         watch: &mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>,
     ) -> Result<BuildReport> {
         let began = Instant::now();
@@ -173,6 +174,8 @@ impl Builder {
         self.part.check(&self.options, self.force)?;
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
+        // Once: a link on the way may be turned while the cache is built.
+        self.folder = without_links(self.folder)?;
         let target = self.target()?;
         // What is written: the cache, and the stage of one that goes to an address.
         let stages = target.iter().map(|target| target.stages.as_path());
@@ -242,6 +245,28 @@ impl crate::pool::crew::Drilled for Builder {
     fn crew(&mut self) -> &mut Crew {
         &mut self.crew
     }
+}
+
+/// The path or address of the same folder on this machine, without links in it; as it is where it
+/// has none, or lies elsewhere.
+fn without_links(folder: PathBuf) -> Result<PathBuf> {
+    let is_address = Address::is_one(&folder);
+    let path = match is_address {
+        true => Address::parse(&folder)?.local_path(),
+        false => Some(folder.clone()).filter(|path| !path.as_os_str().is_empty()),
+    };
+    let Some(path) = path else {
+        return Ok(folder);
+    };
+    let failed = |e| Error::io_at("find", &path, e);
+    let found = Location::of(&path).map_err(failed)?;
+    if std::path::absolute(&path).map_err(failed)? == found.path() {
+        return Ok(folder);
+    }
+    Ok(match is_address {
+        false => found.path().to_owned(),
+        true => Address::of_local(found.path()).map_or(folder, |address| address.as_str().into()),
+    })
 }
 
 /// # Errors

@@ -65,17 +65,10 @@ impl<'a> Members<'a> {
             Encoding::Raw => format!("{key}.npy"),
         };
         let label = match self.index.label(source) {
-            Label::Class(class) if self.classed => {
-                Some((format!("{key}.cls"), class.to_string().into_bytes()))
-            }
-            Label::Class(_) | Label::None => None,
-            Label::Vector(v) => {
-                let label = v.iter().collect();
-                let text = serde_json::to_vec(&Vector { label })
-                    .map_err(|e| Error::protocol(format!("a label as JSON: {e}")))?;
-                Some((format!("{key}.json"), text))
-            }
+            Label::Class(_) if !self.classed => None,
+            label => label_member(label)?,
         };
+        let label = label.map(|(extension, text)| (format!("{key}.{extension}"), text));
         Ok(Names { picture, label })
     }
 
@@ -86,6 +79,23 @@ impl<'a> Members<'a> {
             (None, Some(format)) => format.row().extension.to_owned(),
             // Its header cannot be read, so that it has no member.
             (None, None) => String::new(),
+        }
+    }
+}
+
+/// The member of a label: its extension and its bytes. None of no label.
+///
+/// # Errors
+/// None for the numbers that an index holds.
+pub(super) fn label_member(label: Label<'_>) -> Result<Option<(&'static str, Vec<u8>)>> {
+    match label {
+        Label::None => Ok(None),
+        Label::Class(class) => Ok(Some(("cls", class.to_string().into_bytes()))),
+        Label::Vector(v) => {
+            let label = v.iter().collect();
+            let text = serde_json::to_vec(&Vector { label })
+                .map_err(|e| Error::protocol(format!("a label as JSON: {e}")))?;
+            Ok(Some(("json", text)))
         }
     }
 }

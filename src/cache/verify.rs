@@ -8,11 +8,12 @@
 //!
 //! - `subject`: what is to be checked; `findings`: what is told; `work`: the parts of
 //!   it;
-//! - `bytes`: reads; `shard`: one shard by its manifest; `walked`: one without, by
-//!   its headers alone.
+//! - `bytes`: reads; `shard`: one shard by its manifest; `index`: by the index of all samples;
+//!   `walked`: one without a manifest, by its headers alone.
 
 mod bytes;
 mod findings;
+mod index;
 mod shard;
 mod subject;
 mod walked;
@@ -38,9 +39,10 @@ pub struct VerifyOptions {
 
 /// Compares all bytes of the cache in the folder `path` with its checksums: its
 /// manifest, each shard's manifest, index and tar (headers, data, padding, end),
-/// and the sealed index; whether the index has the samples of the manifests; and tells files that
-/// are missing, and shards that are none of its. Where a shard's manifest is damaged, its tar is
-/// gone through by its headers. Of a cache whose build has not ended the complete shards are checked.
+/// and the sealed index. Compares the index with the manifests (samples, names, places) and
+/// with the tars (labels). Tells files that are missing, and shards that are none of its. Where
+/// a shard's manifest is damaged, its tar is gone through by its headers. Of a cache whose build
+/// has not ended the complete shards are checked.
 ///
 /// One shard of a cache, `shard-000001.tar`, is checked by the manifest beside it.
 /// A folder of tars that are no cache's, or one such tar, has no checksums: headers

@@ -66,7 +66,7 @@ impl Camera {
         match self.lens {
             Lens::Fov { omega } if omega.abs() >= std::f64::consts::PI => Err(CameraFault::new(
                 "omega",
-                format!("is {omega}: use -pi to pi radians"),
+                format!("is {omega:?}: use -pi to pi radians"),
             )),
             _ => Ok(()),
         }

@@ -64,11 +64,6 @@ impl DecoderBytes {
             .saturating_add(self.rows)
     }
 
-    /// Adds a copy of the file, which lives while it is decoded.
-    pub(crate) fn add_copy(&mut self, file_bytes: u64) {
-        self.coefficients = self.coefficients.saturating_add(file_bytes);
-    }
-
     fn raise_all(&mut self, other: &Self) {
         self.pixels = self.pixels.max(other.pixels);
         self.coefficients = self.coefficients.max(other.coefficients);
@@ -118,7 +113,6 @@ impl Stored {
             decoding: Decoding::Jpeg {
                 coefficients: 0,
                 cmyk: false,
-                whole: false,
             },
             part: None,
         }
@@ -231,23 +225,13 @@ impl Stored {
         if let Some((x, y)) = cut.axes {
             needs.resize(x, y, false);
         }
-        (self.decoder_bytes(pixels, cut.scale), needs)
+        (self.decoder_bytes(pixels), needs)
     }
 
-    /// What decoding so many pixels at this scale takes, but for a copy of the file.
-    pub(crate) fn decoder_bytes(self, pixels: u64, scale: Scale) -> DecoderBytes {
+    /// What decoding so many pixels takes.
+    pub(crate) fn decoder_bytes(self, pixels: u64) -> DecoderBytes {
         match self.decoding {
-            Decoding::Jpeg {
-                coefficients,
-                cmyk,
-                whole,
-            } => {
-                let (w, h) = scale.of_size(self.size);
-                let pixels = if whole {
-                    u64::from(w) * u64::from(h)
-                } else {
-                    pixels
-                };
+            Decoding::Jpeg { coefficients, cmyk } => {
                 let bytes = RGB8 + if cmyk { 4 } else { 0 };
                 DecoderBytes {
                     pixels: pixels.saturating_mul(bytes),
@@ -261,11 +245,6 @@ impl Stored {
             },
             Decoding::Raw => DecoderBytes::default(),
         }
-    }
-
-    /// Whether a copy of the file lives while it is decoded.
-    pub(crate) fn is_copied(self) -> bool {
-        matches!(self.decoding, Decoding::Jpeg { whole: true, .. })
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn explain(errno: i32) -> Option<String> {
 
 /// Whether the error number is that of a limit which was reached, of this process or of the
 /// system. What was to be opened or made may be there all the same.
-pub(super) fn is_reached(errno: i32) -> bool {
+pub(crate) fn is_reached(errno: i32) -> bool {
     [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno)
 }
 

@@ -160,7 +160,7 @@ impl Error {
     /// What a reader of JSON says of a file, with its words in single quotes: words in backticks
     /// are options.
     pub(crate) fn words_of_json(e: &impl fmt::Display) -> String {
-        e.to_string().replace('`', "'")
+        cut(e.to_string().replace('`', "'"))
     }
 
     /// A process or a thread that the system did not start: names the limit that was reached.
@@ -522,6 +522,18 @@ fn in_words(bytes: u64, round: fn(f64) -> f64) -> String {
         unit += 1;
     }
     format!("{} {}", value(unit), UNITS[unit])
+}
+
+/// The beginning and the end of a text that quotes a file: a value in it may have any length.
+fn cut(text: String) -> String {
+    const FIRST: usize = 200;
+    const LAST: usize = 120;
+    let mut ends = text.char_indices().map(|(at, _)| at);
+    let (first, last) = (ends.nth(FIRST), ends.nth_back(LAST));
+    match (first, last) {
+        (Some(first), Some(last)) => format!("{}...{}", &text[..first], &text[last..]),
+        _ => text,
+    }
 }
 
 #[cfg(test)]

@@ -109,6 +109,19 @@ impl Address {
         }
     }
 
+    /// The `file://` of an absolute path; none of a name that is no UTF-8.
+    pub(crate) fn of_local(path: &Path) -> Option<Self> {
+        let mut text = String::from("file://");
+        for byte in path.to_str()?.bytes() {
+            match byte {
+                b'/' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
+                _ if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
+                _ => text.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        Some(Self(text))
+    }
+
     /// The folder or file of this machine that a `file://` names; none of other addresses.
     pub(crate) fn local_path(&self) -> Option<PathBuf> {
         local_path(self.0.strip_prefix("file://")?)

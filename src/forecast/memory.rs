@@ -92,11 +92,7 @@ impl Worst {
         self.input_bytes = self.input_bytes.max(file_bytes);
         let draws = program.draws();
         let stored = Stored::from(header);
-        let [mut all, mut some] = stored.mosts(program, size, steps);
-        if stored.is_copied() {
-            all.decoder.add_copy(file_bytes);
-            some.decoder.add_copy(file_bytes);
-        }
+        let [all, some] = stored.mosts(program, size, steps);
         // What is over the limit fails before it takes anything; but another draw of the
         // same picture may be just below it.
         let bytes = match all.bytes().max(some.bytes()) {

@@ -10,7 +10,6 @@ use crate::cut::needs::{Buffer, Buffers, RGB8, RGB32, RGB64, beside_floats};
 use crate::cut::sample::{DecoderBytes, Scratch, Stored};
 use crate::forecast::shrink::{Shrink, Turned};
 use crate::picture::header::Decoding;
-use crate::picture::jpeg::Scale;
 use crate::recipe::effect::{Beside, Copied, Effect};
 use crate::recipe::reach::{Reach, Sides};
 use crate::recipe::steps::{LargestStep, OpStep, Presence};
@@ -201,7 +200,7 @@ impl Bounds {
         let Some(shrink) = shrink else {
             self.adopted = is_jpeg.then_some(self.at.high);
             self.hold();
-            return stored.decoder_bytes(self.at.area, Scale::Full);
+            return stored.decoder_bytes(self.at.area);
         };
         self.hold();
         let scaled = is_jpeg && program.decode == DecodeMode::Scaled && shrink.averages;
@@ -210,8 +209,7 @@ impl Bounds {
             pixels = pixels.max(shrink.pixels(&way));
             shrink.hold(&way, false, &mut self.buffers);
         }
-        // Of a whole picture: the smallest crop, for which it is not decoded smaller.
-        stored.decoder_bytes(pixels, Scale::Full)
+        stored.decoder_bytes(pixels)
     }
 
     fn resize(&mut self, shrink: &Shrink) {

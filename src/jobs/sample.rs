@@ -529,7 +529,6 @@ mod tests {
                         decoding: Decoding::Jpeg {
                             coefficients: 0,
                             cmyk: false,
-                            whole: false,
                         },
                         part: None,
                     };

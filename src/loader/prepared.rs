@@ -238,6 +238,8 @@ impl Prepared {
     fn ingredients(&self, workers: u32) -> Ingredients {
         let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
+        // Beside the index, which has them too.
+        let classes = self.index.classes().bytes().saturating_sub(FEW_CLASSES);
         let worst = self.worst.as_ref();
         let shards = self.index.shard_bytes();
         let of_shards = workers > 0 && shards.is_some();
@@ -263,12 +265,15 @@ impl Prepared {
                         .saturating_mul(u64::from(workers)),
                 )
             }),
-            table_bytes: self.index.bytes() + sizes + table,
+            table_bytes: self.index.bytes() + classes + sizes + table,
             mixing: self.mixing,
             device: None,
         }
     }
 }
+
+/// Bytes of class names that the consumer's fixed share has room for.
+const FEW_CLASSES: u64 = 1 << 20;
 
 /// Sizes of rows that batches set; none = the recipe's alone.
 fn sizes_of_batches(options: &PlanOptions) -> &[(u32, u32)] {

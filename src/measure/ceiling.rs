@@ -17,7 +17,7 @@ use crate::recipe::{Recipe, SampleProgram};
 /// How much of each picture the ceiling decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CeilingPart {
-    /// All of it: `tj3Decompress8` to RGB with default flags.
+    /// All of it, to RGB at full size, by the loader's own decoder.
     Full,
     /// What the recipe's boxes need, at the scales that the recipe allows.
     Crop,

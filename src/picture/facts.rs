@@ -29,9 +29,6 @@ pub(crate) enum Decoding {
         coefficients: u64,
         /// Decoded to four channels first.
         cmyk: bool,
-        /// Always decoded as a whole, out of a copy of the file: the decoder has no name for
-        /// its sampling factors.
-        whole: bool,
     },
     /// Row by row, from the top.
     Rows {

@@ -135,6 +135,19 @@ enum Trial {
 }
 
 impl Trial {
+    /// What helps, where another kernel or container does: not where a limit of this process was
+    /// reached, or where this program ended by itself.
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::Refused(errno) if limits::is_reached(*errno) => "",
+            Self::Unlisted | Self::Killed(Signal::SIGABRT | Signal::SIGSEGV) => "",
+            _ => {
+                "; use Linux 5.13 or newer with Landlock, in a container that allows seccomp and \
+                 Landlock, or `auto`"
+            }
+        }
+    }
+
     /// `check` asks the system why, where asking is known to end nobody.
     fn judge(self, check: fn() -> Result<()>) -> Result<()> {
         match self {
@@ -239,37 +252,26 @@ impl Walls {
             return Ok(Self::default());
         }
         let (calls, files) = match trial(|| enter_files(readable).and_then(|()| enter_calls()))? {
-            Trial::Passed => (Ok(()), Ok(())),
-            _ => (
-                trial(enter_calls)?.judge(calls::check),
-                trial(|| enter_files(readable))?.judge(files::check),
-            ),
+            Trial::Passed => (Trial::Passed, Trial::Passed),
+            _ => (trial(enter_calls)?, trial(|| enter_files(readable))?),
         };
-        let kept = |part: &str, tried: Result<()>| match (choice, tried) {
-            (_, Ok(())) => Ok(true),
-            (Sandbox::Require, Err(e)) => {
-                let advice = match e.is_limit() {
-                    true => "",
-                    false => {
-                        "; use Linux 5.13 or newer with Landlock, in a container that allows \
-                         seccomp and Landlock, or `auto`"
-                    }
-                };
-                Err(Error::option(
+        let kept =
+            |part: &str, trial: Trial, check| match (choice, trial.advice(), trial.judge(check)) {
+                (_, _, Ok(())) => Ok(true),
+                (Sandbox::Require, advice, Err(e)) => Err(Error::option(
                     "sandbox",
                     format!(
                         "it is required, and workers are not kept to a list of {part}: {e}{advice}"
                     ),
-                ))
-            }
-            (_, Err(e)) => {
-                tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
-                Ok(false)
-            }
-        };
+                )),
+                (_, _, Err(e)) => {
+                    tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
+                    Ok(false)
+                }
+            };
         Ok(Self {
-            calls: kept("system calls", calls)?,
-            files: match kept("files", files)? {
+            calls: kept("system calls", calls, calls::check)?,
+            files: match kept("files", files, files::check)? {
                 true => Some(FileRules::new(readable)?),
                 false => None,
             },
@@ -323,6 +325,22 @@ mod tests {
             let sealed = seal(paths).unwrap();
             let fd = sealed.as_fd().try_clone_to_owned().unwrap();
             assert_eq!(unseal(fd).unwrap(), paths);
+        }
+    }
+
+    #[test]
+    fn another_kernel_is_advised_where_this_one_refuses_alone() {
+        let limits = [libc::EMFILE, libc::ENOMEM].map(Trial::Refused);
+        let own = [Signal::SIGABRT, Signal::SIGSEGV].map(Trial::Killed);
+        for trial in limits.iter().chain(&own).chain([&Trial::Unlisted]) {
+            assert_eq!(trial.advice(), "");
+        }
+        for trial in [
+            Trial::Refused(0),
+            Trial::Refused(libc::EPERM),
+            Trial::Killed(Signal::SIGSYS),
+        ] {
+            assert!(trial.advice().contains("Linux 5.13"));
         }
     }
 

@@ -55,8 +55,8 @@ impl fmt::Display for EngineProfile {
     }
 }
 
-/// The decoders that are built in and whose versions show in the pixels: JPEG's,
-/// which is vendored, and that of lossy WebP. `Cargo.toml` pins both.
+/// What decodes JPEG and lossy WebP, by the library whose pixels they are. JPEG has a decoder of
+/// our own, which tests compare with that version. `Cargo.toml` pins both.
 const DECODER: &str = "libjpeg-turbo 3.1.0, image-webp 0.2.4";
 
 impl NumericProfile {
@@ -127,7 +127,7 @@ mod tests {
         let pins = include_str!("../../Cargo.toml");
         let webp = DECODER.rsplit_once(' ').unwrap().1;
         assert!(pins.contains(&format!("image-webp = \"={webp}\"")));
-        assert!(pins.contains("turbojpeg-sys = { version = \"=1.2.0\""));
+        assert!(pins.contains("turbojpeg-sys = \"=1.2.0\""));
         assert!(DECODER.starts_with("libjpeg-turbo 3.1.0,"));
     }
 

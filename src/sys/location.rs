@@ -44,6 +44,11 @@ impl Location {
         })
     }
 
+    /// Absolute, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether both are one place.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.path == other.path

@@ -11,12 +11,20 @@ use std::path::{Path, PathBuf};
 
 /// The namespace of this process: the inode number of its file.
 pub(crate) fn current() -> io::Result<u64> {
-    inode(Path::new("/proc/self"))
+    inode(Path::new("/proc/self"), "pid")
 }
 
-fn inode(process: &Path) -> io::Result<u64> {
+/// The user namespace of this process, likewise; 0 by a kernel that has none.
+pub(crate) fn of_users() -> io::Result<u64> {
+    match inode(Path::new("/proc/self"), "user") {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(0),
+        read => read,
+    }
+}
+
+fn inode(process: &Path, kind: &str) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
-    Ok(fs::metadata(process.join("ns/pid"))?.ino())
+    Ok(fs::metadata(process.join("ns").join(kind))?.ino())
 }
 
 /// The folder in /proc of a process, by its number in the namespace of this one.
@@ -83,7 +91,7 @@ fn shown_processes() -> io::Result<Vec<(i32, i32)>> {
         let process = PathBuf::from(format!("/proc/{number}"));
         let status = fs::read_to_string(process.join("status")).ok()?;
         let last = numbers(&status).next_back()?;
-        (inode(&process).ok()? == own).then_some((number, last))
+        (inode(&process, "pid").ok()? == own).then_some((number, last))
     };
     Ok(all.filter_map(here).collect())
 }
@@ -98,7 +106,7 @@ mod tests {
         let own = folder(getpid().as_raw()).unwrap();
         let status = fs::read_to_string(own.join("status")).unwrap();
         assert_eq!(numbers(&status).next_back(), Some(getpid().as_raw()));
-        assert_eq!(inode(&own).unwrap(), current().unwrap());
+        assert_eq!(inode(&own, "pid").unwrap(), current().unwrap());
         let me = getpid().as_raw();
         assert!(parents().iter().any(|(pid, _)| *pid == me));
     }

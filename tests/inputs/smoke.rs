@@ -46,6 +46,16 @@ fn goldens_to_decode() -> Vec<Vec<u8>> {
     inputs.collect()
 }
 
+/// The JPEG goldens, each whole at one scale and in a window at another.
+fn jpegs_to_decode() -> Vec<Vec<u8>> {
+    let files = goldens().into_iter().filter(|f| f.starts_with(b"\xff\xd8"));
+    let inputs = files.enumerate().flat_map(|(i, file)| {
+        let heads = [[i as u8, 0, 0, 255, 255], [i as u8 + 1, 80, 200, 90, 140]];
+        heads.map(|head| [&head, &file[..]].concat())
+    });
+    inputs.collect()
+}
+
 /// The words of a dictionary of libFuzzer.
 fn dictionary(name: &str) -> Vec<Vec<u8>> {
     let text = fs::read_to_string(fuzz().join(name)).unwrap();
@@ -127,6 +137,12 @@ fn pixels() {
         &dictionary("pictures.dict"),
         4_000,
     );
+}
+
+#[test]
+fn jpegs() {
+    let words = dictionary("pictures.dict");
+    run("jpeg", jpegs_to_decode(), &words, 4_000);
 }
 
 #[test]

@@ -90,7 +90,9 @@ const LAYERS: Layers<'_> = &[
     ),
     (
         "fuzz_support",
-        &["error", "picture", "data", "recipe", "plan", "pool", "jobs"],
+        &[
+            "error", "sys", "picture", "data", "recipe", "plan", "pool", "jobs",
+        ],
     ),
 ];
 
@@ -142,10 +144,12 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/view_stage.rs",
     "src/device/cuda/standin_tests.rs",
     "src/device/without_cuda.rs",
-    "src/picture/jpeg/baseline/avx2/lanes.rs",
-    "src/picture/jpeg/baseline/avx2/mod.rs",
-    "src/picture/jpeg/decoder.rs",
-    "src/picture/jpeg/encoder.rs",
+    "src/picture/jpeg/baseline/wide/forms.rs",
+    "src/picture/jpeg/baseline/wide/kernels.rs",
+    "src/picture/jpeg/baseline/wide/lanes.rs",
+    "src/picture/jpeg/encoder/avx2/lanes.rs",
+    "src/picture/jpeg/encoder/avx2/mod.rs",
+    "src/picture/jpeg/oracle.rs",
     "src/store/content.rs",
     "src/pool/ring/region.rs",
     "src/pool/ring/slots.rs",

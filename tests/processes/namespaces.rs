@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use crate::common::command::object;
+use crate::common::scene::Written;
 use crate::common::{FEATHERLOAD, data};
 
 /// What the shell does in new namespaces of these kinds (`unshare`). None where the system
@@ -36,4 +37,36 @@ fn processes_are_measured_where_proc_shows_other_numbers() {
         report["cpu_s_per_1k_images"].as_f64().unwrap() > 0.0,
         "{report}"
     );
+}
+
+/// Its user number is another one there, so its list of the store lies in another folder.
+#[test]
+fn a_run_in_a_user_namespace_warns_that_its_store_is_not_shared() {
+    let scene = Written::new();
+    let _first = scene.rays(0).build().unwrap();
+    let run = |kinds: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(kinds).arg(FEATHERLOAD).arg("rays");
+        command
+            .arg(scene.path())
+            .args(["--steps", "2", "--workers", "0"]);
+        command.output().unwrap()
+    };
+    for (kinds, kind) in [
+        (&["-U"][..], "user namespace"),
+        (&["-U", "-p", "-f", "--mount-proc"][..], "PID namespace"),
+    ] {
+        let out = run(kinds);
+        let said = String::from_utf8_lossy(&out.stderr);
+        if said.contains("unshare failed") {
+            println!("NOT CHECKED: this system gives tests no namespaces: {said}");
+            return;
+        }
+        assert!(out.status.success(), "{said}");
+        let reason = "decoded images are not shared with";
+        assert!(
+            said.contains(reason) && said.contains(kind),
+            "{kinds:?}: {said}"
+        );
+    }
 }

@@ -34,8 +34,7 @@ fn write(path: &Path, (w, h): (u16, u16), form: ColorType, progressive: bool) {
     encoder.encode(&pixels, w, h, form).unwrap();
 }
 
-/// One leaves the pixels of a whole picture, for sampling factors that have no name; beside
-/// them lie the coefficients of the next.
+/// One leaves the inks of a large crop; beside them lie the coefficients of the next.
 #[test]
 fn pictures_of_all_kinds_stay_inside_of_the_plan() {
     let dir = tempfile::tempdir().unwrap();

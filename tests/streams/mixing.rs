@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use featherload::Rank;
 use featherload::bf16;
+use featherload::index::{Classes, FolderOptions};
 use featherload::internals::Drilled;
 use featherload::plan::MultiScale;
 use featherload::recipe::{MixChoice, MixOp, Mixing, RandomResizedCrop};
@@ -17,7 +18,7 @@ use featherload::{
 };
 use twox_hash::XxHash3_128;
 
-use crate::common::{builder, data};
+use crate::common::{FEATHERLOAD, builder, data};
 
 const CLASSES: u64 = 5;
 const EACH: u64 = 7;
@@ -418,4 +419,23 @@ fn the_forecast_counts_labels_of_every_batch_that_is_alive() {
     let mixed = plain().with_mixing(Mixing::new(n).then(MixOp::Mixup { alpha: 1.0 }));
     let row = 24 * 32 * 3 * 4;
     assert_eq!(fixed(mixed), without + (3 * 8 + 1) * label + row);
+}
+
+/// The index has them once for all processes, and the consumer once more.
+#[test]
+fn the_forecast_counts_class_names() {
+    let dir = data(CLASSES, EACH);
+    let fixed = |more: usize| {
+        let own = (0..CLASSES).map(|n| format!("class{n}"));
+        let names = own.chain((0..more).map(|n| format!("{n:0>100}")));
+        let options = FolderOptions {
+            classes: Some(Classes::new(names).unwrap()),
+            ..FolderOptions::default()
+        };
+        let source = Source::Folder(dir.path().into(), options);
+        let loader = Loader::builder(source).helper(FEATHERLOAD).recipe(plain());
+        loader.workers(2).forecast(0).unwrap().memory.fixed_bytes
+    };
+    let names = 40_000;
+    assert!(fixed(names) > fixed(0) + 2 * 100 * names as u64);
 }

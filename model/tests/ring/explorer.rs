@@ -6,7 +6,7 @@
 //! maximal execution ends well" is what is checked. Every operation on a
 //! word is interleaved with every other, but for those named at `steps::settle`.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Instant;
 
@@ -68,20 +68,19 @@ pub(crate) fn explore(name: &str, config: Config) -> Report {
         violation: None,
     };
     let mut stack = Vec::new();
-    let found = enter(&a, state, &mut seen, &mut stack, &mut report.ends);
-    let mut found = found.err();
+    let mut found = enter(&a, state, &mut seen, &mut stack, &mut report.ends).err();
     while found.is_none()
         && let Some(top) = stack.last_mut()
     {
         let Some(&step) = top.steps.get(top.taken) else {
-            seen.insert(top.key, false);
+            seen.on_the_way.remove(&top.key);
             stack.pop();
             continue;
         };
         top.taken += 1;
         report.transitions += 1;
         assert!(
-            seen.len() < MOST_STATES,
+            seen.all.len() < MOST_STATES,
             "{name}: over {MOST_STATES} states, {} nodes",
             a.len()
         );
@@ -91,7 +90,7 @@ pub(crate) fn explore(name: &str, config: Config) -> Report {
             broken => broken.err(),
         };
     }
-    report.states = seen.len();
+    report.states = seen.all.len();
     report.violation = found.map(|what| Violation {
         what,
         path: stack.iter().map(|f| f.describe(&a)).collect(),
@@ -121,12 +120,14 @@ fn enter(
     ends: &mut usize,
 ) -> Result<(), String> {
     let key = state.key(a);
-    match seen.get(&key) {
-        Some(true) => return Err("an execution that never ends".into()),
-        Some(false) => return Ok(()),
-        None => {}
+    // Most states were met before: one look at the large set is the rule.
+    if !seen.all.insert(key) {
+        return match seen.on_the_way.contains(&key) {
+            true => Err("an execution that never ends".into()),
+            false => Ok(()),
+        };
     }
-    seen.insert(key, true);
+    seen.on_the_way.insert(key);
     let mut steps = steps::steps(a, &state);
     if steps.is_empty() {
         *ends += 1;
@@ -146,8 +147,15 @@ fn enter(
     Ok(())
 }
 
-/// The keys of the states visited; true = on the way to the present one.
-type Seen = HashMap<u128, bool, BuildHasherDefault<KeyHasher>>;
+/// The keys of the states visited.
+#[derive(Default)]
+struct Seen {
+    all: Keys,
+    /// Those on the way to the present one: few, so they stay in the processor's cache.
+    on_the_way: Keys,
+}
+
+type Keys = HashSet<u128, BuildHasherDefault<KeyHasher>>;
 
 /// Keys are hashes already.
 #[derive(Default)]

@@ -96,14 +96,16 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// XXH3-64 of a range.
-    pub(super) fn hash(&mut self, at: u64, end: u64) -> io::Result<u64> {
-        let mut hasher = Hasher::new();
+    /// XXH3-64 of a range, and its first bytes: `most` at the most.
+    pub(super) fn hash(&mut self, at: u64, end: u64, most: usize) -> io::Result<(u64, Vec<u8>)> {
+        let (mut hasher, mut first) = (Hasher::new(), Vec::new());
         self.each((at, end), |_, piece| {
             std::hash::Hasher::write(&mut hasher, piece);
+            let wanted = (most - first.len()).min(piece.len());
+            first.extend_from_slice(&piece[..wanted]);
             None::<()>
         })?;
-        Ok(std::hash::Hasher::finish(&hasher))
+        Ok((std::hash::Hasher::finish(&hasher), first))
     }
 }
 

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cache::book::idx_text;
-use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::layout::{INDEX, ShardFile};
 use crate::cache::verify::bytes::{Bytes, first_difference, read_whole};
 use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
+use crate::cache::verify::index::{InTar, MOST_LABEL, compare};
 use crate::cache::verify::walked;
 use crate::data::index::{Index, shown};
 use crate::data::shard::append::{END, encode_header, member_bytes};
@@ -29,6 +30,8 @@ struct Shard {
     len: u64,
     manifest: ShardManifest,
     stands_alone: bool,
+    /// The id of the first sample in the index of all; none where that is not known.
+    first_in_index: Option<u64>,
 }
 
 /// What the rest of the cache says of a shard, as far as that is good.
@@ -60,10 +63,11 @@ pub(super) fn begin(
         stands_alone,
         ..
     } = said;
-    let manifest = match there.contains(&ShardFile::Manifest) {
+    let read = match there.contains(&ShardFile::Manifest) {
         true => read_manifest(folder, number, said, found),
         false => None,
     };
+    let (manifest, first_in_index) = read.unzip();
     if there.contains(&ShardFile::Idx) {
         check_idx(folder, number, manifest.as_ref(), entry, found);
     }
@@ -97,6 +101,7 @@ pub(super) fn begin(
         len,
         manifest,
         stands_alone,
+        first_in_index: first_in_index.flatten(),
     });
     let pieces = shard.pieces().into_iter();
     pieces
@@ -107,13 +112,14 @@ pub(super) fn begin(
         .collect()
 }
 
-/// A shard's manifest; none when it is not to be trusted.
+/// A shard's manifest, and the id of its first sample in the index of all, where that agrees with
+/// it; none when it is not to be trusted.
 fn read_manifest(
     folder: &Path,
     number: u64,
     said: Said<'_>,
     found: &Found<'_>,
-) -> Option<ShardManifest> {
+) -> Option<(ShardManifest, Option<u64>)> {
     let entry = said.entry;
     let name = ShardFile::Manifest.name(number);
     let tell = |kind, what: String| found.file(&name, kind, Some(0), what);
@@ -138,56 +144,21 @@ fn read_manifest(
         return None;
     }
     let Some(entry) = entry else {
-        return Some(manifest);
+        return Some((manifest, None));
     };
     if entry.manifest != Hash128::of(&bytes) {
         let what = "belongs to another shard or cache: its hash differs from the cache's manifest";
         tell(FindingKind::Manifest, what.into());
-        return Some(manifest);
+        return Some((manifest, None));
     }
     let (samples, said_samples) = (manifest.samples.len() as u64, entry.samples);
     if samples != said_samples {
         let what = format!("has {samples} samples, and the cache's manifest says {said_samples}");
         tell(FindingKind::Manifest, what);
     }
-    if let Some(what) = said
-        .index
-        .and_then(|index| differs(index, number, &manifest))
-    {
-        found.file(INDEX, FindingKind::IndexFile, Some(0), what);
-    }
-    Some(manifest)
-}
-
-/// In what the index of all samples differs from the manifest of shard `number`: the first sample
-/// that has another name or place.
-fn differs(index: &Index, number: u64, manifest: &ShardManifest) -> Option<String> {
-    let name = shard_name(number);
-    let in_shard = |id: u64| index.part(id).map_or(u64::MAX, |part| part.shard);
-    let (mut first, mut behind) = (0, index.len());
-    while first < behind {
-        let middle = first + (behind - first) / 2;
-        match in_shard(middle) < number {
-            true => first = middle + 1,
-            false => behind = middle,
-        }
-    }
-    let mut ids = first..index.len();
-    for (place, sample) in manifest.samples.iter().enumerate() {
-        let id = ids.next().filter(|id| in_shard(*id) == number);
-        let same = id.zip(sample.members.first()).is_some_and(|(id, picture)| {
-            let part = index.part(id).map(|part| (part.at, part.bytes));
-            part == Some((picture.data_at, picture.size))
-                && index.relative_path(id) == Path::new(&picture.name)
-        });
-        if !same {
-            return Some(format!(
-                "has another name or place for sample {place} of {name}"
-            ));
-        }
-    }
-    let is_more = ids.next().is_some_and(|id| in_shard(id) == number);
-    is_more.then(|| format!("has more samples in {name} than its manifest"))
+    let index = said.index;
+    let first = index.and_then(|index| compare(index, number, &manifest, found));
+    Some((manifest, first))
 }
 
 /// Whether the members of a manifest follow one another, as a writer puts them, and each sample
@@ -286,8 +257,8 @@ impl Shard {
 }
 
 impl Piece {
-    /// Reads all bytes of these samples.
-    pub(super) fn check(self, found: &Found<'_>) {
+    /// Reads all bytes of these samples, and compares their labels with the index.
+    pub(super) fn check(self, index: Option<&Index>, found: &Found<'_>) {
         let Shard {
             file,
             len,
@@ -300,7 +271,7 @@ impl Piece {
         let end = next.map_or(manifest.bytes, |member| member.header_at);
         let mut bytes = Bytes::new(file, end.min(*len), found);
         for i in self.samples.clone() {
-            self.check_sample(i, &mut bytes, found);
+            self.check_sample(i, index, &mut bytes, found);
         }
         if self.samples.end == manifest.samples.len() && manifest.bytes <= *len {
             let from = manifest.bytes - END;
@@ -310,9 +281,16 @@ impl Piece {
         }
     }
 
-    fn check_sample(&self, i: usize, bytes: &mut Bytes<'_>, found: &Found<'_>) {
+    fn check_sample(
+        &self,
+        i: usize,
+        index: Option<&Index>,
+        bytes: &mut Bytes<'_>,
+        found: &Found<'_>,
+    ) {
         let (len, sample) = (self.shard.len, &self.shard.manifest.samples[i]);
-        for member in &sample.members {
+        let mut label = InTar::Nothing;
+        for (nth, member) in sample.members.iter().enumerate() {
             let data_end = member.data_at + member.size;
             let end = member.header_at + member_bytes(&member.name, member.size);
             let tell = |kind: FindingKind, from, at| {
@@ -326,14 +304,39 @@ impl Piece {
             let header = encode_header(&member.name, member.size);
             let at = bytes.differ_from(member.header_at, &header);
             tell(FindingKind::Header, member.header_at, at);
-            let hash = bytes.hash(member.data_at, data_end);
-            let at = hash.map(|hash| (hash != member.hash.0).then_some(member.data_at));
-            tell(FindingKind::Data, member.data_at, at);
+            let kept = if nth == 0 { 0 } else { MOST_LABEL };
+            let hash = bytes.hash(member.data_at, data_end, kept);
+            let hash = hash.map(|(hash, first)| {
+                let is_good = hash == member.hash.0;
+                label = match is_good {
+                    true if nth == 0 => InTar::Nothing,
+                    true => InTar::Label(member, first),
+                    false => InTar::Damaged,
+                };
+                (!is_good).then_some(member.data_at)
+            });
+            if hash.is_err() {
+                label = InTar::Damaged;
+            }
+            tell(FindingKind::Data, member.data_at, hash);
             tell(
                 FindingKind::Padding,
                 data_end,
                 bytes.not_zero(data_end, end),
             );
+        }
+        let id = self.shard.first_in_index.map(|first| first + i as u64);
+        if let Some((id, index)) = id.zip(index)
+            && let Some(message) = label.differs_from(index.label(id))
+            && let Some(picture) = sample.members.first()
+        {
+            found.tell(Finding {
+                file: INDEX.into(),
+                offset: Some(0),
+                kind: FindingKind::IndexFile,
+                sample: Some(HurtSample::of_member(Some(id), picture.name.as_bytes())),
+                message: format!("'{}' {message}", shown(picture.name.as_bytes())),
+            });
         }
     }
 

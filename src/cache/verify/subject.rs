@@ -17,7 +17,6 @@ use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::data::shard::manifest::{
     CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION,
 };
-use crate::data::shard::read_at;
 use crate::data::shard::walk::Walk;
 use crate::error::{Error, Result};
 
@@ -113,7 +112,7 @@ impl Subject {
         // The root of an index that somebody saved there is not `/`.
         let is_index = || Index::load(&self.folder.join(INDEX)).is_ok_and(|i| i.root() == "/");
         Index::is_cache(&self.folder)
-            || manifests.any(|path| is_shard_manifest(&path))
+            || manifests.any(|path| Index::is_shard_manifest(&path))
             || (self.index_is_there && is_index())
     }
 
@@ -140,8 +139,8 @@ impl Subject {
             }
         }
         let manifest = ShardFile::Manifest.path(&self.folder, number);
-        let has_manifest =
-            there.contains(&ShardFile::Manifest) && (of_cache || is_shard_manifest(&manifest));
+        let has_manifest = there.contains(&ShardFile::Manifest)
+            && (of_cache || Index::is_shard_manifest(&manifest));
         let is_due = usize::try_from(number)
             .is_ok_and(|number| self.entries().is_some_and(|e| e.get(number).is_some()));
         if !has_manifest && !is_due {
@@ -201,10 +200,12 @@ impl Subject {
         };
         self.manifest_bytes = bytes.len() as u64;
         self.bytes += self.manifest_bytes;
-        refuse_version::<CacheManifest>(&path, &bytes)?;
         match CacheManifest::from_bytes(&bytes) {
             Ok(manifest) => self.manifest = Some(manifest),
-            Err(damage) => self.damaged = Some(damage.to_string()),
+            Err(damage) => {
+                refuse_version::<CacheManifest>(&path, &bytes)?;
+                self.damaged = Some(damage.to_string());
+            }
         }
         Ok(())
     }
@@ -264,16 +265,6 @@ fn refuse_what_is_none(path: &Path) -> Result<()> {
         },
         e => e,
     })
-}
-
-/// Whether the file at `path` begins as the manifest of a shard: whatever comes
-/// behind, the shard is a cache's.
-fn is_shard_manifest(path: &Path) -> bool {
-    let beginning = format!("{{\"format\":\"{}\"", ShardManifest::FORMAT);
-    let mut head = vec![0; beginning.len()];
-    let read = crate::data::shard::open(path)
-        .is_ok_and(|(file, _)| read_at(&file, &mut head, 0).is_ok_and(|n| n == head.len()));
-    read && head == beginning.as_bytes()
 }
 
 /// 0 of a file that cannot be looked at: reading it tells why.

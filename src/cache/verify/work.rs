@@ -139,7 +139,7 @@ impl Subject {
                 let pieces = shard::begin(&self.folder, number, there, said, found);
                 return pieces.into_iter().map(Task::Piece).collect();
             }
-            Task::Piece(piece) => piece.check(found),
+            Task::Piece(piece) => piece.check(self.index.get(), found),
         }
         Vec::new()
     }

@@ -43,6 +43,14 @@ impl Classes {
         })
     }
 
+    /// Memory that names and their order take, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        /// A text, its block and its place in the order.
+        const EACH: usize = size_of::<OsString>() + 16 + size_of::<u32>();
+        let bytes = self.names.iter().map(|name| name.len() + EACH);
+        bytes.sum::<usize>() as u64
+    }
+
     /// Gives the names back when one of them stands twice.
     pub(crate) fn distinct(names: Vec<OsString>) -> Result<Self, (Vec<OsString>, Duplicate)> {
         let bytes = |at: u32| names[at as usize].as_bytes();

@@ -34,6 +34,7 @@ use crate::data::index::foreign;
 use crate::data::index::names::{
     IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension, is_hidden, is_system_folder,
 };
+use crate::data::index::open_cache;
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::sealed::{Content, Labels};
 use crate::data::relinked::Relinked;
@@ -167,6 +168,9 @@ fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<
 }
 
 fn nothing_found(root: &Path, report: &ScanReport) -> Error {
+    if let Some(e) = open_cache::damaged_manifest(root) {
+        return e;
+    }
     let mut what = String::from("no images found");
     let mut foreign = foreign::of_folder(root);
     for skipped in report.skipped.values() {

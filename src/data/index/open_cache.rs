@@ -14,7 +14,9 @@ use crate::data::index::Index;
 use crate::data::index::save;
 use crate::data::index::save::Unusable;
 use crate::data::index::sealed::Damage;
-use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::data::shard::manifest::{
+    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardManifest, shard_name,
+};
 use crate::error::{Error, Result};
 use crate::sys::regular;
 use crate::sys::regular::Stamp;
@@ -23,11 +25,38 @@ use crate::sys::regular::Stamp;
 const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
 
 pub(crate) fn is_cache(folder: &Path) -> bool {
+    begins_with(&folder.join(CACHE_MANIFEST), BEGINNING)
+}
+
+/// Whether the file at `path` begins as the manifest of a shard: whatever comes behind, the shard
+/// is a cache's.
+pub(crate) fn is_shard_manifest(path: &Path) -> bool {
+    let beginning = format!("{{\"format\":\"{}\"", ShardManifest::FORMAT);
+    begins_with(path, beginning.as_bytes())
+}
+
+fn begins_with(path: &Path, beginning: &[u8]) -> bool {
     let mut head = Vec::new();
-    let path = folder.join(CACHE_MANIFEST);
-    let read = regular::open(&path)
-        .and_then(|(file, _)| file.take(BEGINNING.len() as u64).read_to_end(&mut head));
-    read.is_ok() && head == BEGINNING
+    let read = regular::open(path)
+        .and_then(|(file, _)| file.take(beginning.len() as u64).read_to_end(&mut head));
+    read.is_ok() && head == beginning
+}
+
+/// What is wrong with the manifest of a folder that is a cache by its other files; none where it
+/// is no cache, or has a good one.
+pub(crate) fn damaged_manifest(folder: &Path) -> Option<Error> {
+    let manifest = folder.join(CACHE_MANIFEST);
+    let is_there = manifest.symlink_metadata().is_ok();
+    let has_shard = is_shard_manifest(&folder.join(format!("{}.json", shard_name(0))));
+    let has_index = || save::is_saved(&folder.join(CACHE_INDEX)).unwrap_or(false);
+    match has_shard || (is_there && has_index()) {
+        true if is_there => CacheManifest::read(&manifest).err(),
+        true => Some(see_verify(
+            folder,
+            format!("its {CACHE_MANIFEST} is missing"),
+        )),
+        false => None,
+    }
 }
 
 fn see_verify(folder: &Path, what: String) -> Error {

@@ -214,6 +214,11 @@ impl Index {
         open_cache::is_cache(folder)
     }
 
+    /// True when the file at `path` begins as the manifest of a cache's shard.
+    pub(crate) fn is_shard_manifest(path: &Path) -> bool {
+        open_cache::is_shard_manifest(path)
+    }
+
     /// True when the file at `path` begins as one that [`Index::save`] wrote; or as
     /// one that [`Index::from_shards`] kept for itself, which [`Index::load`] refuses
     /// with what it is.

@@ -3,6 +3,8 @@
 //!
 //! In the consumer. Pure. Cameras have bounds of their own (`Camera::check`).
 
+use crate::data::index::shown;
+
 /// The largest length in a world: its square is a float32.
 const MOST: f64 = 1e18;
 /// The smallest scale, and the shortest axis.
@@ -51,6 +53,20 @@ pub(super) fn check_time(time: f64) -> Result<(), String> {
     }
 }
 
+/// A number as it is printed: of 300 digits no more than those that it is known by.
+pub(super) fn shown_number(value: f64) -> String {
+    let text = value.to_string();
+    match text.len() {
+        0..=20 => text,
+        _ => format!("{value:e}"),
+    }
+}
+
+/// A text of a scene's file as it is printed: cut.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", shown(text.as_bytes()))
+}
+
 /// Whether a point's place is one in float32.
 pub(super) fn is_place(place: [f64; 3]) -> bool {
     place.iter().all(|value| (*value as f32).is_finite())
@@ -68,6 +84,14 @@ mod tests {
         ];
         change(&mut rows);
         check_pose(&rows)
+    }
+
+    #[test]
+    fn a_number_of_300_digits_is_printed_short() {
+        let printed = [0.0, -8.0, 7.5, 1e20, -1e300, 5e-324, f64::INFINITY].map(shown_number);
+        let due = ["0", "-8", "7.5", "1e20", "-1e300", "5e-324", "inf"];
+        assert_eq!(printed, due);
+        assert!(quoted(&"1".repeat(300)).len() < 80);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! In the consumer. Pure.
 
-use crate::camera::{Camera, Lens, same_shape};
+use crate::camera::{Camera, CameraFault, Lens, same_shape};
+use crate::data::scenes::bounds::shown_number;
 
 /// A focal length as a file gives it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,21 +29,23 @@ pub(super) struct Declared {
 
 impl Declared {
     /// # Errors
-    /// What cannot be of any image, in words that name the key.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// What cannot be of any image.
+    pub(super) fn check(&self) -> Result<(), CameraFault> {
         for (focal, axis) in self.focal.iter().zip(["x", "y"]) {
             if let Focal::Angle(angle) = *focal
                 && !(angle > 0.0 && angle < std::f64::consts::PI)
             {
-                return Err(format!(
-                    "camera_angle_{axis} is {angle} radians: use 0 to pi, or give fl_{axis}"
-                ));
+                return Err(CameraFault {
+                    field: format!("camera_angle_{axis}"),
+                    reason: format!(
+                        "is {} radians: use 0 to pi, or give fl_{axis}",
+                        shown_number(angle)
+                    ),
+                });
             }
         }
         let (w, h) = self.size.unwrap_or((1, 1));
-        self.of_size(w, h)
-            .check()
-            .map_err(|fault| fault.to_string())
+        self.of_size(w, h).check()
     }
 
     /// The camera for an image of the declared size.

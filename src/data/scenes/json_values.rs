@@ -12,6 +12,13 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 /// Words of Python and C for what is no finite number.
 const WORDS: [&[u8]; 7] = [b"NaN", b"nan", b"NAN", b"Infinity", b"inf", b"Inf", b"INF"];
 
+/// What is wrong with a marked string that is read.
+pub(super) const NOT_FINITE: &str = "NaN and Infinity are not JSON, and this key is read: write \
+                                     the number, or remove the key or its frame";
+
+/// What serde_json says of a marked string in the place of another type.
+pub(super) const MARKED: &str = "invalid type: string \"\\u{7f}";
+
 /// How a marked string begins: DEL, which no number and no path has.
 const MARK: u8 = 0x7f;
 
@@ -56,10 +63,7 @@ fn mark(word: &mut [u8]) {
 }
 
 fn not_finite<E: de::Error>() -> E {
-    E::custom(
-        "NaN and Infinity are not JSON, and this key is read: write the number, or remove the \
-         frame",
-    )
+    E::custom(NOT_FINITE)
 }
 
 /// A number, also one in quotes.

@@ -106,6 +106,17 @@ impl LensKeys {
         at.is_some_and(|at| self.flags & (1 << at) != 0)
     }
 
+    /// Whether it has this key, of whatever kind.
+    pub(super) fn has(&self, key: &str) -> bool {
+        match key {
+            "camera_model" => self.camera_model.is_some(),
+            "distortion_params" => self.distortion_params.is_some(),
+            "rolling_shutter" => self.rolling_shutter.is_some(),
+            "ftheta_p0" => self.has_ftheta,
+            _ => self.flag(key) || self.number(key).is_some(),
+        }
+    }
+
     pub(super) fn has_any(&self, keys: &[&str]) -> bool {
         keys.iter().any(|key| self.number(key).is_some())
     }
@@ -203,6 +214,11 @@ fn malformed(path: &Path, e: &serde_json::Error) -> Error {
     let text = Error::words_of_json(e);
     let place = format!(" at line {} column {}", e.line(), e.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
+    // A word that stands for a list or an object.
+    let what = match what.split_once(json_values::MARKED) {
+        Some((key, _)) => format!("{key}{}", json_values::NOT_FINITE),
+        None => what.to_owned(),
+    };
     // An error that was given a name is no longer one of its kind.
     let hint = match what.contains("EOF while") {
         true => ": the file is cut off",

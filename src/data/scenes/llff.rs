@@ -12,6 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::camera::Lens;
+use crate::data::scenes::bounds::shown_number;
 use crate::data::scenes::declared::{Declared, Focal};
 use crate::data::scenes::found::{Found, FoundFrame};
 use crate::data::scenes::keys::unopened;
@@ -52,7 +53,10 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
         let [height, width, focal] = [0, 1, 2].map(|line| at(line, 4));
         let side = |value: f64| match value {
             1.0..=2_147_483_647.0 => Ok(value.round() as u32),
-            _ => Err(error(number, format!("{value} is not a number of pixels"))),
+            _ => {
+                let value = shown_number(value);
+                Err(error(number, format!("{value} is not a number of pixels")))
+            }
         };
         let declared = Declared {
             size: Some((side(width)?, side(height)?)),
@@ -60,7 +64,10 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
             centre: [None; 2],
             lens: Lens::Pinhole,
         };
-        declared.check().map_err(|what| error(number, what))?;
+        declared.check().map_err(|fault| {
+            // One number of a row is both focal lengths.
+            error(number, format!("the focal length {}", fault.reason))
+        })?;
         let [near, far] = [row[15], row[16]];
         bounds = [bounds[0].min(near), bounds[1].max(far)];
         frames.push(FoundFrame {

@@ -12,7 +12,8 @@
 //! - `ways`: which files describe a scene; `layouts`: files that are named and not read;
 //! - `bounds`: which numbers a scene may have;
 //! - `keys`: `transforms.json` as text; `json_values`: its numbers and words;
-//!   `transforms`: its dialects; `colmap`: models; `llff`: `poses_bounds.npy`;
+//!   `fault_keys`: which key a fault is about; `transforms`: its dialects; `colmap`: models;
+//!   `llff`: `poses_bounds.npy`;
 //! - `found`: what the files say, before images are looked for; `declared`: a camera
 //!   before its image's size is known; `images`: files of images, masks and depths;
 //!   `image_folders`: folders that images may lie in;
@@ -29,6 +30,7 @@ mod colmap;
 mod declared;
 mod drawing;
 mod eigen;
+mod fault_keys;
 mod found;
 mod image_folders;
 mod images;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::data::scenes::bounds;
+use crate::data::scenes::bounds::{self, quoted};
 use crate::data::scenes::keys::unopened;
 use crate::data::scenes::points::{MOST_POINTS, Points, check_memory};
 use crate::error::{Error, Result};
@@ -182,7 +182,7 @@ fn ascii(
         values.clear();
         for word in text.split_ascii_whitespace() {
             let value = word.parse();
-            values.push(value.map_err(|_| error(&format!("{word:?} is not a number")))?);
+            values.push(value.map_err(|_| error(&format!("{} is not a number", quoted(word))))?);
         }
         match values.len() {
             0 => {}

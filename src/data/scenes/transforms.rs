@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::camera::Lens;
-use crate::data::scenes::bounds;
+use crate::data::scenes::bounds::{self, quoted, shown_number};
 use crate::data::scenes::declared::{Declared, Focal};
+use crate::data::scenes::fault_keys;
 use crate::data::scenes::found::{Found, FoundFrame, Repeated};
 use crate::data::scenes::keys::{self, Document, FrameKeys, LensKeys, Matrix};
 use crate::data::scenes::names;
@@ -145,7 +146,7 @@ fn mark_listed(
             let named = numbers.get(&names::key(name)).ok_or_else(|| {
                 Error::dataset(
                     file,
-                    format!("{key} names {name:?}, and no frame has that name"),
+                    format!("{key} names {}, and no frame has that name", quoted(name)),
                 )
             })?;
             for number in named {
@@ -223,7 +224,10 @@ impl<'a> Reader<'a> {
             Some("pca") => Some(Orientation::Pca),
             Some("none") => Some(Orientation::None),
             Some(other) => {
-                let what = format!("{other:?} is unknown: use up, vertical, pca or none");
+                let what = format!(
+                    "{} is unknown: use up, vertical, pca or none",
+                    quoted(other)
+                );
                 return Err(self.error("orientation_override", &what));
             }
         };
@@ -277,9 +281,10 @@ impl<'a> Reader<'a> {
         let mut found = Vec::with_capacity(frames.len());
         for (number, frame) in frames.iter().enumerate() {
             let at = format!("{key}[{number}]");
-            let frame = self
-                .frame(frame, &at, base)
-                .map_err(|what| Error::dataset(self.file, format!("{at}.{what}")))?;
+            let frame = self.frame(frame, &at, base).map_err(|what| {
+                let what = fault_keys::place(&what, &at, &frame.lens, &self.document.lens);
+                Error::dataset(self.file, what)
+            })?;
             if !seen.insert(frame.original()) {
                 repeated.add(&at);
             }
@@ -326,7 +331,9 @@ impl<'a> Reader<'a> {
         };
         let (declared, is_own) = declared(&keys.lens, top)?;
         self.own_intrinsics += u64::from(is_own);
-        declared.check()?;
+        declared
+            .check()
+            .map_err(|fault| fault_keys::of_camera(&fault, &keys.lens, top))?;
         let masks = self.masks.as_deref().unwrap_or(&self.root);
         let uses_masks = self.document.has_mask != Some(false);
         let mask = keys.mask_path.as_ref().filter(|_| uses_masks);
@@ -463,7 +470,10 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(Declared, bool), String
 fn pixels(key: &str, value: f64) -> Result<u32, String> {
     match value {
         1.0..=2_147_483_647.0 => Ok(value as u32),
-        _ => Err(format!("{key}: {value} is not a number of pixels")),
+        _ => Err(format!(
+            "{key}: {} is not a number of pixels",
+            shown_number(value)
+        )),
     }
 }
 
@@ -548,8 +558,9 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         "EQUIRECTANGULAR" => Ok(Lens::Equirectangular),
         "ORTHOPHOTO" => Ok(Lens::Orthographic),
         other => Err(format!(
-            "camera_model: {other:?} is not served: use one of {}, {OTHER_MODELS}, or undistort \
-             the images",
+            "camera_model: {} is not served: use one of {}, {OTHER_MODELS}, or undistort the \
+             images",
+            quoted(other),
             PERSPECTIVE.join(", ")
         )),
     }

@@ -7,15 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use twox_hash::XxHash3_128;
+use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
+pub(crate) use crate::data::shard::hash::{Hash64, Hash128};
 use crate::error::{Error, Result, needed, room};
 use crate::sys::regular;
 use crate::sys::replace::replace_by;
@@ -37,83 +36,6 @@ pub(crate) fn shard_name(shard: u64) -> String {
 
 /// The version of both forms.
 pub(crate) const VERSION: u32 = 2;
-
-/// A hash, 16 or 32 hexadecimal digits in the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Hash64(pub(crate) u64);
-
-/// As [`Hash64`], of 128 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Hash128(pub(crate) u128);
-
-impl Hash128 {
-    /// The XXH3-128 of `bytes`.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self(XxHash3_128::oneshot(bytes))
-    }
-
-    /// Length and hash of the file at `path`, read piece by piece.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(crate) fn of_file(path: &Path) -> io::Result<(u64, Self)> {
-        let mut file = File::open(path)?;
-        let (mut bytes, mut hasher, mut piece) = (0, Hasher::new(), vec![0; 1 << 20]);
-        loop {
-            match file.read(&mut piece) {
-                Ok(0) => return Ok((bytes, Self(hasher.finish_128()))),
-                Ok(n) => {
-                    hasher.write(&piece[..n]);
-                    bytes += n as u64;
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-    }
-}
-
-impl fmt::Display for Hash64 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl fmt::Display for Hash128 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl Serialize for Hash64 {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl Serialize for Hash128 {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Hash64 {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        u64::from_str_radix(&text, 16)
-            .map(Self)
-            .map_err(|_| de::Error::custom("not a hash of 16 hexadecimal digits"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Hash128 {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        u128::from_str_radix(&text, 16)
-            .map(Self)
-            .map_err(|_| de::Error::custom("not a hash of 32 hexadecimal digits"))
-    }
-}
 
 /// One shard of a cache: `shard-000000.json` beside `shard-000000.tar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -327,6 +249,8 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// The most that is written and read of one.
     const MOST_BYTES: u64;
 
+    /// Format, version and checksum.
+    fn head(&self) -> (&str, u32, Hash128);
     fn set_checksum(&mut self, checksum: Hash128);
 
     /// The file's bytes, with the checksum that they must have.
@@ -336,8 +260,8 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut manifest = self.clone();
         manifest.set_checksum(Hash128(0));
-        let checksum = Hash128::of(&text(&manifest)?);
-        manifest.set_checksum(checksum);
+        let bytes = text(&manifest)?;
+        manifest.set_checksum(Hash128::of(&bytes));
         text(&manifest)
     }
 
@@ -355,19 +279,27 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         let text = |e: serde_json::Error| Damage::Text {
             what: Error::words_of_json(&e),
         };
-        let head: Head = serde_json::from_slice(bytes).map_err(text)?;
-        if head.format != Self::FORMAT {
-            return Err(Damage::Format { found: head.format });
-        }
-        if head.version != VERSION {
-            return Err(Damage::Version {
-                found: head.version,
-            });
-        }
-        let manifest: Self = serde_json::from_slice(bytes).map_err(text)?;
-        match manifest.to_bytes() {
-            Ok(again) if again == bytes => Ok(manifest),
-            _ => Err(Damage::Checksum),
+        let check = |format: &str, version: u32| match (format == Self::FORMAT, version) {
+            (false, _) => Err(Damage::Format {
+                found: format.to_owned(),
+            }),
+            (true, VERSION) => Ok(()),
+            (true, found) => Err(Damage::Version { found }),
+        };
+        // Read once where it is good: it may have a million shards.
+        let manifest: Self = match serde_json::from_slice(bytes) {
+            Ok(manifest) => manifest,
+            Err(e) => {
+                let head: Head = serde_json::from_slice(bytes).map_err(text)?;
+                check(&head.format, head.version)?;
+                return Err(text(e));
+            }
+        };
+        let (format, version, checksum) = manifest.head();
+        check(format, version)?;
+        match is_text_of(&manifest, bytes) && checksum == checksum_of(bytes) {
+            true => Ok(manifest),
+            false => Err(Damage::Checksum),
         }
     }
 
@@ -418,14 +350,61 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
 }
 
 fn text<M: Manifest>(manifest: &M) -> Result<Vec<u8>> {
-    let made = if M::PRETTY {
-        serde_json::to_vec_pretty(manifest)
-    } else {
-        serde_json::to_vec(manifest)
-    };
-    let mut bytes = made.map_err(|e| Error::protocol(format!("the manifest just made: {e}")))?;
-    bytes.push(b'\n');
+    let mut bytes = Vec::new();
+    write_text(manifest, &mut bytes)
+        .map_err(|e| Error::protocol(format!("the manifest just made: {e}")))?;
     Ok(bytes)
+}
+
+fn write_text<M: Manifest>(manifest: &M, mut to: impl Write) -> io::Result<()> {
+    match M::PRETTY {
+        true => serde_json::to_writer_pretty(&mut to, manifest)?,
+        false => serde_json::to_writer(&mut to, manifest)?,
+    }
+    to.write_all(b"\n")
+}
+
+/// Whether `bytes` are the text of `manifest`. No second text is in memory for it.
+fn is_text_of<M: Manifest>(manifest: &M, bytes: &[u8]) -> bool {
+    /// What is still to come.
+    struct Rest<'a>(&'a [u8]);
+    impl Write for Rest<'_> {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+            let rest = self.0.strip_prefix(piece);
+            self.0 = rest.ok_or(ErrorKind::InvalidData)?;
+            Ok(piece.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut rest = Rest(bytes);
+    write_text(manifest, &mut rest).is_ok() && rest.0.is_empty()
+}
+
+/// The checksum that the text of a manifest must have: of the text with zeros in its place. The
+/// third field has it.
+fn checksum_of(text: &[u8]) -> Hash128 {
+    const FIELD: &[u8] = b"\"checksum\":";
+    let mut hasher = Hasher::new();
+    let digits = text
+        .windows(FIELD.len())
+        .position(|window| window == FIELD)
+        .and_then(|at| {
+            let at = at + FIELD.len();
+            let quote = text.get(at..)?.iter().position(|byte| *byte == b'"')?;
+            let digits = at + quote + 1;
+            (digits + 32 <= text.len()).then_some(digits)
+        });
+    match digits {
+        Some(at) => {
+            hasher.write(&text[..at]);
+            hasher.write(&[b'0'; 32]);
+            hasher.write(&text[at + 32..]);
+        }
+        None => hasher.write(text),
+    }
+    Hash128(hasher.finish_128())
 }
 
 impl Manifest for ShardManifest {
@@ -433,6 +412,10 @@ impl Manifest for ShardManifest {
     const PRETTY: bool = false;
     /// A shard of five million samples has less.
     const MOST_BYTES: u64 = 1 << 30;
+
+    fn head(&self) -> (&str, u32, Hash128) {
+        (&self.format, self.version, self.checksum)
+    }
 
     fn set_checksum(&mut self, checksum: Hash128) {
         self.checksum = checksum;
@@ -444,6 +427,10 @@ impl Manifest for CacheManifest {
     const PRETTY: bool = true;
     /// A cache of two million shards has less.
     const MOST_BYTES: u64 = 512 << 20;
+
+    fn head(&self) -> (&str, u32, Hash128) {
+        (&self.format, self.version, self.checksum)
+    }
 
     fn set_checksum(&mut self, checksum: Hash128) {
         self.checksum = checksum;

@@ -15,10 +15,11 @@
 //! - `idx`: the index that DALI wants beside a shard;
 //! - `expand`: lists of shards, as people write them;
 //! - `append`: a shard written, member by member;
-//! - `manifest`: the checksummed manifests of a cache and of each shard.
+//! - `manifest`: the checksummed manifests of a cache and of each shard; `hash`: hashes in them.
 
 pub(crate) mod append;
 pub(crate) mod expand;
+pub(crate) mod hash;
 pub(crate) mod header;
 pub(crate) mod idx;
 pub(crate) mod manifest;

@@ -109,7 +109,7 @@ proptest! {
             size: (w, h),
             orientation,
             decoding: match is_jpeg {
-                true => Decoding::Jpeg { coefficients: 500, cmyk: false, whole: false },
+                true => Decoding::Jpeg { coefficients: 500, cmyk: false },
                 false => Decoding::Rows { scratch: 77 },
             },
             part: None,

@@ -99,7 +99,7 @@ pub enum CacheResize {
 }
 
 impl CacheResize {
-    /// The longest side that may be asked for: what libjpeg-turbo writes.
+    /// The longest side that may be asked for: that of a JPEG that the encoder writes.
     pub const MAX_SIDE: u32 = 65_500;
 
     /// Height and width of the picture that one of `height` x `width` becomes.

@@ -509,7 +509,6 @@ fn file() -> impl Strategy<Value = File> {
                 let decoding = Decoding::Jpeg {
                     coefficients: 0,
                     cmyk: false,
-                    whole: false,
                 };
                 (jpeg(w, h, n), n, decoding)
             }
@@ -602,7 +601,7 @@ proptest! {
             size: (w, h),
             orientation,
             decoding: match coefficients {
-                Some(Some(coefficients)) => Decoding::Jpeg { coefficients, cmyk: first % 2 == 0, whole: first % 3 == 0 },
+                Some(Some(coefficients)) => Decoding::Jpeg { coefficients, cmyk: first % 2 == 0 },
                 Some(None) => Decoding::Raw,
                 None => Decoding::Rows { scratch: 77 },
             },

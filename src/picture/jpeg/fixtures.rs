@@ -2,7 +2,7 @@
 
 use turbojpeg_sys as tj;
 
-use super::decoder::encode::{Options, compress};
+use super::oracle::{Options, compress};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sampling {
@@ -143,6 +143,72 @@ pub(crate) fn many_scans(scans: usize, progressive: bool) -> Vec<u8> {
             false => segment(0xda, &[1, 1 + (scan % 3) as u8, 0, 0, 63, 0], &[0]),
         }
     }
+    out.extend([0xff, 0xd9]);
+    out
+}
+
+/// A file whose scans have one component each: each component is encoded as a grey picture of
+/// its size, and has quantization and Huffman tables of its own. `factors` of each component, as
+/// in the frame header; all scans of a component after those of the one before.
+pub(crate) fn one_component_scans(
+    (w, h): (u32, u32),
+    factors: &[u8],
+    quality: i32,
+    progressive: bool,
+    restart_blocks: i32,
+) -> Vec<u8> {
+    let largest = |shift: u32| factors.iter().map(|f| u32::from(f >> shift & 15)).max();
+    let (h_max, v_max) = (largest(4).unwrap(), largest(0).unwrap());
+    let mut out = vec![0xff, 0xd8];
+    let mut frame = Vec::new();
+    let (mut tables, mut scans) = (Vec::new(), Vec::new());
+    for (number, factor) in factors.iter().enumerate() {
+        let number = number as u8;
+        let width = (w * u32::from(factor >> 4)).div_ceil(h_max);
+        let height = (h * u32::from(factor & 15)).div_ceil(v_max);
+        let grey = encode(
+            width,
+            height,
+            Sampling::Grey,
+            quality,
+            progressive,
+            restart_blocks,
+        );
+        frame.extend([number + 1, *factor, number]);
+        let mut at = 2;
+        while grey[at + 1] != 0xd9 {
+            let length = usize::from(u16::from_be_bytes([grey[at + 2], grey[at + 3]])) + 2;
+            let mut segment = grey[at..at + length].to_vec();
+            at += length;
+            match segment[1] {
+                0xdb => {
+                    segment[4] |= number;
+                    tables.extend(segment);
+                }
+                0xc4 => {
+                    segment[4] |= number;
+                    scans.extend(segment);
+                }
+                0xda => {
+                    (segment[5], segment[6]) = (number + 1, number << 4 | number);
+                    scans.extend(segment);
+                    let data = grey[at..].windows(2);
+                    let is_end = |m: &[u8]| m[0] == 0xff && !matches!(m[1], 0 | 0xd0..=0xd7);
+                    let length = data.take_while(|&m| !is_end(m)).count();
+                    scans.extend(&grey[at..at + length]);
+                    at += length;
+                }
+                0xdd => scans.extend(segment),
+                _ => {}
+            }
+        }
+    }
+    out.extend(tables);
+    out.extend([0xff, if progressive { 0xc2 } else { 0xc1 }]);
+    out.extend((frame.len() as u16 + 8).to_be_bytes());
+    let side = |n: u32| (n as u16).to_be_bytes();
+    out.extend([&[8][..], &side(h), &side(w), &[factors.len() as u8], &frame].concat());
+    out.extend(scans);
     out.extend([0xff, 0xd9]);
     out
 }

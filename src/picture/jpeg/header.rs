@@ -24,8 +24,6 @@ pub(crate) struct JpegHeader {
     pub(crate) components: u8,
     /// Horizontal and vertical factor of each component; the rest are 0.
     factors: [(u8, u8); 4],
-    /// The names by which scans call the components.
-    ids: [u8; 4],
     pub(crate) progressive: bool,
     pub(crate) arithmetic: bool,
     /// The first scan does not hold all components, or the process is
@@ -34,8 +32,6 @@ pub(crate) struct JpegHeader {
     /// The colour transform of an Adobe marker (0, 1 or 2), if there is one.
     pub(crate) adobe_transform: Option<u8>,
     pub(crate) orientation: Orientation,
-    /// Offset of the content of the first scan's header.
-    scan_header: usize,
     /// Offset of the first byte of coded data.
     pub(crate) scan_start: usize,
 }
@@ -57,12 +53,12 @@ impl JpegHeader {
         Decoding::Jpeg {
             coefficients: self.coefficient_bytes(),
             cmyk: self.components == 4,
-            whole: !self.has_named_sampling(),
         }
     }
 
     /// Whether TurboJPEG has a name for these sampling factors (`getSubsamp` of its 3.1.0).
     /// It decodes parts of such pictures alone.
+    #[cfg(all(test, feature = "codecs"))]
     pub(crate) fn has_named_sampling(&self) -> bool {
         const NAMED: [(u8, u8); 6] = [(1, 1), (2, 1), (2, 2), (1, 2), (4, 1), (1, 4)];
         let [first, rest @ ..] = self.sampling() else {
@@ -216,7 +212,6 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
                 header.adobe_transform = adobe_transform;
                 header.orientation = exif.flatten().unwrap_or(by_xmp);
                 header.scan_start = bytes.position() as usize;
-                header.scan_header = header.scan_start - content;
                 return Ok(header);
             }
             _ => {}
@@ -242,42 +237,6 @@ pub(crate) fn has_end(bytes: &[u8], scan_start: usize) -> bool {
         data = &data[..at];
     }
     false
-}
-
-/// Whether a progressive file lacks scans that would make its coarsest
-/// coefficients exact. The decoder smooths such a picture with the blocks around
-/// each block, so that a part of it can be had only by decoding the whole
-/// (`smoothing_ok` in jdcoefct.c). Reads the whole file, at memory speed.
-pub(crate) fn is_unfinished(bytes: &[u8], header: &JpegHeader) -> bool {
-    const COARSE: usize = 10;
-    if !header.progressive {
-        return false;
-    }
-    let components = usize::from(header.components);
-    // Bits still missing of each coefficient.
-    let mut missing = [[1u8; COARSE]; 4];
-    let mut at = header.scan_start;
-    let mut scan = bytes.get(header.scan_header..at).unwrap_or_default();
-    loop {
-        let in_scan = usize::from(scan.first().copied().unwrap_or(0));
-        if let Some(&[first, last, bits]) = scan.get(1 + 2 * in_scan..4 + 2 * in_scan) {
-            for spec in scan[1..1 + 2 * in_scan].chunks_exact(2) {
-                let ids = header.ids[..components].iter();
-                for (_, missing) in ids.zip(&mut missing).filter(|&(id, _)| *id == spec[0]) {
-                    let coarse = usize::from(first)..usize::from(last).saturating_add(1);
-                    for c in coarse.take_while(|&c| c < COARSE) {
-                        missing[c] = bits & 15;
-                    }
-                }
-            }
-        }
-        let Some(next) = next_scan(bytes, &mut at) else {
-            return missing[..components]
-                .iter()
-                .any(|m| m[1..].iter().any(|&bits| bits != 0));
-        };
-        scan = next;
-    }
 }
 
 /// Whether a file has more than `most` scans. Reads it up to that one, at memory speed; of a
@@ -422,27 +381,24 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
     if !matches!(components, 1 | 3 | 4) {
         return Err(unsupported(format!("JPEG with {components} components")));
     }
-    let (mut factors, mut ids) = ([(0, 0); 4], [0; 4]);
+    let mut factors = [(0, 0); 4];
     for (i, spec) in specs.chunks_exact(3).enumerate() {
         let (h, v) = (spec[1] >> 4, spec[1] & 15);
         if !(1..=4).contains(&h) || !(1..=4).contains(&v) {
             return Err(corrupt(format!("JPEG with sampling factors {h} x {v}")));
         }
         factors[i] = (h, v);
-        ids[i] = spec[0];
     }
     Ok(JpegHeader {
         width,
         height,
         components,
         factors,
-        ids,
         progressive: matches!(marker, 0xC2 | 0xCA),
         arithmetic: marker >= 0xC9,
         multi_scan: false,
         adobe_transform: None,
         orientation: Orientation::Normal,
-        scan_header: 0,
         scan_start: 0,
     })
 }

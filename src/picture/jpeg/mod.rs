@@ -9,11 +9,12 @@
 //! - `header`: the marker scan; pure.
 //! - `bytes`: what it scans, in memory or in a file.
 //! - `plain`: the form of a file that a device's engines take; pure.
-//! - `region`: which part of a picture to decode for a wanted part; pure.
-//! - `decoder`: what is decoded by what, and libjpeg-turbo; `encoder`: libjpeg-turbo. Their calls
-//!   are `unsafe`.
-//! - `baseline`: what most files are, in Rust, with the bytes of libjpeg-turbo; in `gpu_rows` of it
-//!   rows for the kernels that decode on a GPU.
+//! - `region`: a part of a picture, and the size of a decode; pure.
+//! - `decoder`: limits, verdicts, and what decodes a file.
+//! - `baseline`: the decoder itself, with the bytes of libjpeg-turbo; in `gpu_rows` of it rows for
+//!   the kernels that decode on a GPU.
+//! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
+//! - `oracle`: libjpeg-turbo for tests.
 
 #[cfg(feature = "codecs")]
 mod baseline;
@@ -32,6 +33,8 @@ mod region;
 
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod fixtures;
+#[cfg(all(test, feature = "codecs"))]
+mod oracle;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 

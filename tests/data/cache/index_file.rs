@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use featherload::cache::{self, BuildReport, Builder, FindingKind};
+use featherload::index::Label;
 use featherload::{Error, Index, Source};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -202,10 +203,13 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
     at(&mut index, offsets, &1024u64.to_le_bytes());
     forge(dir.path(), index, &manifest);
     assert_eq!(Index::cache(dir.path()).unwrap().len(), 41);
-    let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
-    assert_eq!(
-        told(&verified(dir.path(), 1).findings),
-        std::slice::from_ref(&due)
+    let findings = verified(dir.path(), 1).findings;
+    let due = ("index.fli".to_owned(), FindingKind::IndexFile, Some(0));
+    assert_eq!(told(&findings), [due]);
+    let both = (findings[0].message.split_once(", and its manifest has ")).unwrap();
+    assert!(
+        both.0.contains(" at 1024") && both.1.contains(" at 512"),
+        "{both:?}"
     );
 
     // Numbers of samples and names that the manifest alone has.
@@ -228,4 +232,32 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
         }
         assert!(!verified(dir.path(), 1).is_good(), "{what}");
     }
+}
+
+/// Labels stand in the tars too, which the manifests have hashes of.
+#[test]
+fn a_label_of_the_index_that_is_not_the_tars_is_reported_with_both() {
+    let source = source();
+    let dir = built(source.path(), small());
+    let whole = files(dir.path());
+    let manifest = String::from_utf8(whole["manifest.json"].clone()).unwrap();
+    let mut index = whole["index.fli"].clone();
+    // Behind the ends of paths, 4 bytes each.
+    let samples = u64::from_le_bytes(*index[64..].first_chunk().unwrap()) as usize;
+    let labels = 128 + 4 * samples;
+    assert_eq!(index[labels..labels + 4], 0i32.to_le_bytes());
+    index[labels..labels + 4].copy_from_slice(&1i32.to_le_bytes());
+    forge(dir.path(), index, &manifest);
+    assert_eq!(Index::cache(dir.path()).unwrap().label(0), Label::Class(1));
+    let findings = verified(dir.path(), 1).findings;
+    let [finding] = &findings[..] else {
+        panic!("{findings:?}");
+    };
+    let sample = finding.sample.as_ref().unwrap();
+    assert_eq!((finding.kind, sample.id), (FindingKind::IndexFile, Some(0)));
+    let says = format!(
+        "has the label 1 in the index, and '{}.cls' says 0",
+        sample.key
+    );
+    assert!(finding.message.ends_with(&says), "{}", finding.message);
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use featherload::{Error, FaultKind, Result, Source};
 use nix::sys::signal::Signal;
 use nix::unistd::{Uid, setfsuid};
 
-use super::scene::{assert_same, build, built, copy, files, foreign_shard, raw};
+use super::scene::{assert_same, build, built, copy, files, foreign_shard, jpeg, raw};
 use crate::common::hunt::hunt;
 use crate::common::processes::{coordinator_of, send};
 use crate::common::{Picture, data, slow_picture};
@@ -274,7 +274,7 @@ fn a_source_that_is_away_costs_no_cache_whatever_force_says() {
     // is an I/O error.
     let last = src.path().join("class1/005.jpg");
     fs::remove_file(&last).unwrap();
-    std::os::unix::fs::symlink("/proc/self/mem", &last).unwrap();
+    symlink("/proc/self/mem", &last).unwrap();
     let e = forced(src.path());
     let Error::Sample { id: 11, fault, .. } = &e else {
         panic!("{e:?}");
@@ -303,4 +303,34 @@ fn a_build_whose_coordinator_dies_names_the_same_command() {
         e.to_string().contains("a cache build by the same command"),
         "{e}"
     );
+}
+
+/// The link is followed once, in front of the check that it does not lead into the source.
+#[test]
+fn a_destination_link_that_is_turned_meanwhile_does_not_lead_into_the_source() {
+    let src = data(2, 6);
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    build(src.path(), &at("source"), copy());
+    let whole = files(&at("source"));
+    let link = at("link");
+    for (name, place) in [
+        ("folder", link.clone()),
+        ("store", format!("file://{}", link.display()).into()),
+    ] {
+        fs::create_dir(at(name)).unwrap();
+        symlink(at(name), &link).unwrap();
+        let mut builder = built(&at("source"), &place, jpeg(50)).force(true);
+        if name == "store" {
+            builder = builder.stage_dir(at("stages"));
+        }
+        let report = with(builder, || {
+            fs::remove_file(&link).unwrap();
+            symlink(at("source"), &link).unwrap();
+        });
+        assert!(report.unwrap().complete, "{name}");
+        assert_same(&whole, &files(&at("source")), name);
+        assert!(at(name).join("manifest.json").is_file(), "{name}");
+        fs::remove_file(&link).unwrap();
+    }
 }

@@ -68,6 +68,35 @@ fn a_long_front_that_labels_share_is_refused_in_little_memory() {
     assert!(said.contains("class names of more than 64 MiB"), "{said}");
 }
 
+/// A name counts once, however many files have it.
+#[test]
+fn class_names_of_all_files_together_are_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let write_names = |file: &str, front: &str| {
+        let front = front.repeat(4080);
+        let labels: Vec<String> = (0..9_000).map(|n| format!("{front}{n:05}")).collect();
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let packed = encoded(Encoding::DELTA_BYTE_ARRAY);
+        let columns = [pictures(labels.len()), texts("label", &labels)];
+        let rows = (labels.len(), labels.len());
+        write(&dir.path().join(file), &columns, rows, packed);
+    };
+    // 37 MB in each.
+    for file in ["a.parquet", "b.parquet"] {
+        write_names(file, "a");
+    }
+    let index = open(dir.path()).unwrap();
+    assert_eq!((index.len(), index.classes().len()), (18_000, 9_000));
+    let labels = [0, 8_999, 9_000, 17_999].map(|id| index.label(id));
+    assert_eq!(labels, [0, 8_999, 0, 8_999].map(Label::Class));
+    write_names("c.parquet", "b");
+    let said = refused(dir.path(), &ParquetOptions::default());
+    assert!(
+        said.contains("class names of more than 64 MiB in all files"),
+        "{said}"
+    );
+}
+
 /// Each encoding that writers have for a type gives the same labels.
 #[test]
 fn labels_are_the_same_in_every_encoding() {

@@ -6,6 +6,7 @@
 
 pub mod decode;
 mod header;
+mod jpeg;
 mod list;
 mod recipe;
 mod ring;
@@ -25,6 +26,7 @@ pub type Make = fn() -> Target;
 pub const TARGETS: &[(&str, Make)] = &[
     ("decode", decode::target),
     ("header", header::target),
+    ("jpeg", jpeg::target),
     ("list", list::target),
     ("recipe", recipe::target),
     ("ring", ring::target),

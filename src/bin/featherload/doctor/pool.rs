@@ -93,24 +93,35 @@ fn start() -> Result<Started> {
 
 /// What the pool's worker, as all that decode files of strangers, was kept from.
 fn sandbox(kept: Sandboxed) -> [Finding; 2] {
-    let part = |name, works: bool, what: &str, fix: &str| match works {
-        true => Finding::ok(name, "works", what),
-        false => Finding::limited(
-            name,
-            "refused",
-            format!("workers are not kept from it ({what}): {fix}"),
-        ),
+    let possible = Sandboxed::possible();
+    let part = |name, (works, possible), what: &str, fix: &str| {
+        // The kernel's own answer decides what would help.
+        let fix = match possible {
+            true => {
+                "this kernel has it, so a limit of this process or a container refuses it: `bench \
+                 --sandbox require` prints which"
+            }
+            false => fix,
+        };
+        match works {
+            true => Finding::ok(name, "works", what),
+            false => Finding::limited(
+                name,
+                "refused",
+                format!("workers are not kept from it ({what}): {fix}"),
+            ),
+        }
     };
     [
         part(
             "sandbox: calls",
-            kept.calls,
+            (kept.calls, possible.calls),
             "workers make no system call but those of a short list",
             "a container's profile may refuse seccomp(2)",
         ),
         part(
             "sandbox: files",
-            kept.files,
+            (kept.files, possible.files),
             "workers open no file but those of the data set",
             "Landlock needs Linux 5.13, `landlock` in lsm= on the kernel's command line, and a \
              container's profile that lets it through",

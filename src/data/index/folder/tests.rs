@@ -458,6 +458,37 @@ fn no_images_is_an_error_that_says_what_was_there() {
     assert!(error(unlabelled(&tree(&["a/"]))).contains("no images found"));
 }
 
+/// Every command that takes a folder says this, not that there are no pictures.
+#[test]
+fn a_cache_whose_manifest_is_damaged_is_named_as_one() {
+    let dir = tree(&["shard-000000.tar", "shard-000000.json", "manifest.json"]);
+    let put = |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).unwrap();
+    put(
+        "shard-000000.json",
+        b"{\"format\":\"featherload-shard\",\"version\":2",
+    );
+    let named = |what: &str| {
+        let e = error(labelled(&dir));
+        assert!(e.contains("manifest.json") && e.contains(what), "{e}");
+        assert!(!e.contains("no images"), "{e}");
+    };
+    named("damaged, or not the manifest of a cache");
+    let manifest = dir.path().join("manifest.json");
+    fs::File::options()
+        .write(true)
+        .open(&manifest)
+        .unwrap()
+        .set_len(600 << 20)
+        .unwrap();
+    named("too long: it has 600 MiB");
+    fs::remove_file(&manifest).unwrap();
+    named("is missing");
+    // Of others, who give their shards such names.
+    put("shard-000000.json", b"{}");
+    put("manifest.json", b"{}");
+    assert!(error(labelled(&dir)).contains("no images found"));
+}
+
 #[test]
 fn a_folder_that_cannot_be_read_is_an_error_that_names_it() {
     let dir = tree(&["a/1.jpg", "b/secret/2.jpg"]);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::data::index::names::shown;
 use crate::data::index::parquet::columns::{Columns, paths_alone};
 use crate::data::index::parquet::footer::Footer;
-use crate::data::index::parquet::labels::{self, FileLabels, Reading};
+use crate::data::index::parquet::labels::{self, ClassNames, FileLabels, Reading};
 use crate::data::index::parquet::options::ParquetOptions;
 use crate::data::index::parquet::pages::Pages;
 use crate::data::index::parquet::pictures::Places;
@@ -49,6 +49,7 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
         std::path::absolute(path).map_err(|_| Error::config("a Parquet file has an empty name"))
     };
     let paths = files.iter().map(absolute).collect::<Result<Vec<_>>>()?;
+    let names = ClassNames::default();
     let found = threads::each("featherload-parquet", MAX_THREADS, &paths, |path| {
         // In front of reading, so that a change meanwhile is noticed.
         let stamp = Stamp::of(path).map_err(|e| match e.kind() {
@@ -58,7 +59,7 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
         // The crate that decodes footers reads foreign bytes too.
         let read = caught(|| {
             let footer = Footer::read(path)?;
-            read(&footer, options).map_err(|what| Error::dataset(path, what))
+            read(&footer, options, &names).map_err(|what| Error::dataset(path, what))
         });
         let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
         let (places, labels, columns) = read.unwrap_or_else(damaged)?;
@@ -69,7 +70,7 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
             stamp,
         })
     })?;
-    join(&paths, found, options)
+    join(&paths, found, names, options)
 }
 
 /// All rows of a file. A run of equal rows takes a few bytes, and a hole of a sparse file none:
@@ -97,6 +98,7 @@ fn count_rows(footer: &Footer, available: Option<u64>) -> Result<u64, String> {
 fn read(
     footer: &Footer,
     options: &ParquetOptions,
+    names: &ClassNames,
 ) -> Result<(Places, FileLabels, Columns), String> {
     let columns = Columns::find(footer, options)?;
     let schema = footer.data.file_metadata().schema_descr();
@@ -104,7 +106,8 @@ fn read(
     let max_def = u32::try_from(picture.max_def_level()).unwrap_or(0);
     let label = columns.label.map(|number| schema.column(number));
     let mut places = Places::default();
-    let mut reading = label.as_ref().map(Reading::new).transpose()?;
+    let reading = |column| Reading::new(column, names);
+    let mut reading = label.as_ref().map(reading).transpose()?;
     let all = count_rows(footer, memory::available_bytes())?;
     for group in footer.data.row_groups() {
         let rows = u64::try_from(group.num_rows()).unwrap_or(0);
@@ -134,6 +137,7 @@ fn read(
 fn join(
     paths: &[PathBuf],
     found: Vec<Found>,
+    names: ClassNames,
     options: &ParquetOptions,
 ) -> Result<(Index, ScanReport)> {
     let root = common_folder(paths);
@@ -168,7 +172,7 @@ fn join(
         return Err(Error::dataset(&root, "no rows in these Parquet files"));
     }
     let (of, labels): (Vec<&PathBuf>, Vec<FileLabels>) = labels.into_iter().unzip();
-    let joined = labels::join(labels, classes.flatten(), options.classes.as_ref());
+    let joined = labels::join(labels, names, classes.flatten(), options.classes.as_ref());
     (content.labels, content.classes) =
         joined.map_err(|(file, what)| Error::dataset(of[file], what))?;
     let index = Index::seal(&root, content)?;

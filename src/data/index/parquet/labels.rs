@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::{Mutex, PoisonError};
 
 use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::schema::types::ColumnDescPtr;
@@ -20,7 +21,7 @@ use crate::data::index::sealed::Labels;
 const MOST_CLASSES: usize = 1 << 20;
 /// Bytes of a name.
 const LONGEST_CLASS: usize = 4 << 10;
-/// Bytes of all names of a file. Encodings may repeat the front of a name for nothing.
+/// Bytes of all names of a data set. Encodings may repeat the front of a name for nothing.
 const MOST_NAMES: usize = 64 << 20;
 /// The largest page of labels, unpacked.
 const MOST_PAGE: u64 = 64 << 20;
@@ -32,11 +33,50 @@ pub(super) enum FileLabels {
     None,
     Numbers(Vec<i64>),
     Fractions(Vec<f32>),
-    /// A number of `names` a row.
-    Names {
-        numbers: Vec<u32>,
-        names: Vec<Vec<u8>>,
-    },
+    /// A number of [`ClassNames`] a row.
+    Names(Vec<u32>),
+}
+
+/// The class names of all files, each once, in the order in which threads met them. Numbers of the
+/// index follow from their bytes alone.
+#[derive(Debug, Default)]
+pub(super) struct ClassNames {
+    met: Mutex<Met>,
+}
+
+#[derive(Debug, Default)]
+struct Met {
+    numbers: HashMap<Vec<u8>, u32>,
+    bytes: usize,
+}
+
+impl ClassNames {
+    /// # Errors
+    /// A name that is none, or one too many, in words.
+    fn number(&self, name: &[u8]) -> Result<u32, String> {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = met.numbers.get(name) {
+            return Ok(*number);
+        }
+        let number = met.numbers.len();
+        check_name(name, number, met.bytes)?;
+        met.bytes += name.len();
+        // No more than MOST_CLASSES.
+        let number = number as u32;
+        met.numbers.insert(name.to_vec(), number);
+        Ok(number)
+    }
+
+    /// All names, by number.
+    fn into_list(self) -> Vec<Vec<u8>> {
+        let met = self
+            .met
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<(Vec<u8>, u32)> = met.numbers.into_iter().collect();
+        all.sort_unstable_by_key(|(_, number)| *number);
+        all.into_iter().map(|(name, _)| name).collect()
+    }
 }
 
 impl FileLabels {
@@ -45,17 +85,17 @@ impl FileLabels {
             Self::None => "none",
             Self::Numbers(_) => "whole numbers",
             Self::Fractions(_) => "fractions",
-            Self::Names { .. } => "class names",
+            Self::Names(_) => "class names",
         }
     }
 }
 
 /// Reads the labels of a file, a row group at a time.
-pub(super) struct Reading {
+pub(super) struct Reading<'a> {
     labels: FileLabels,
+    names: &'a ClassNames,
+    /// Names that this file has, so that a row takes no lock.
     known: HashMap<Vec<u8>, u32>,
-    /// Bytes of the names that are known.
-    name_bytes: usize,
     form: Form,
     /// Whether fractions have 8 bytes, and whether whole numbers have a sign.
     is_double: bool,
@@ -63,8 +103,8 @@ pub(super) struct Reading {
     rows: u64,
 }
 
-impl Reading {
-    pub(super) fn new(column: &ColumnDescPtr) -> Result<Self, String> {
+impl<'a> Reading<'a> {
+    pub(super) fn new(column: &ColumnDescPtr, names: &'a ClassNames) -> Result<Self, String> {
         let physical = column.physical_type();
         let form = match column.converted_type() {
             ConvertedType::DECIMAL => {
@@ -74,17 +114,14 @@ impl Reading {
         };
         let labels = match physical {
             Physical::FLOAT | Physical::DOUBLE => FileLabels::Fractions(Vec::new()),
-            Physical::BYTE_ARRAY => FileLabels::Names {
-                numbers: Vec::new(),
-                names: Vec::new(),
-            },
+            Physical::BYTE_ARRAY => FileLabels::Names(Vec::new()),
             _ => FileLabels::Numbers(Vec::new()),
         };
         let unsigned = [ConvertedType::UINT_32, ConvertedType::UINT_64];
         Ok(Self {
             labels,
+            names,
             known: HashMap::new(),
-            name_bytes: 0,
             form,
             is_double: physical == Physical::DOUBLE,
             is_signed: !unsigned.contains(&column.converted_type()) && form != Form::Truth,
@@ -173,15 +210,12 @@ impl Reading {
                 }
                 all.push(number);
             }
-            (FileLabels::Names { numbers, names }, Value::Text(name)) => {
+            (FileLabels::Names(numbers), Value::Text(name)) => {
                 let number = match self.known.get(name) {
                     Some(number) => *number,
                     None => {
-                        check_name(name, names.len(), self.name_bytes)?;
-                        self.name_bytes += name.len();
-                        let number = names.len() as u32;
+                        let number = self.names.number(name)?;
                         self.known.insert(name.to_vec(), number);
-                        names.push(name.to_vec());
                         number
                     }
                 };
@@ -256,18 +290,21 @@ fn check_name(name: &[u8], names: usize, name_bytes: usize) -> Result<(), String
         return Err(format!("more than {MOST_CLASSES} class names: {advice}"));
     }
     if name_bytes + name.len() > MOST_NAMES {
-        return Err(format!("class names of more than 64 MiB: {advice}"));
+        return Err(format!(
+            "class names of more than 64 MiB in all files: {advice}"
+        ));
     }
     Ok(())
 }
 
-/// The labels of all files, and the classes that they name. `names`: those of class numbers,
-/// by Hugging Face's note; `classes`: the numbers that are wanted.
+/// The labels of all files, and the classes that they name. `met`: names that are labels; `names`:
+/// those of class numbers, by Hugging Face's note; `classes`: the numbers that are wanted.
 ///
 /// # Errors
 /// The number of the file that it is about, and what is wrong.
 pub(super) fn join(
     files: Vec<FileLabels>,
+    met: ClassNames,
     names: Option<Vec<String>>,
     classes: Option<&Classes>,
 ) -> Result<(Labels, Classes), (usize, String)> {
@@ -300,7 +337,7 @@ pub(super) fn join(
             }
         },
         Some(FileLabels::Numbers(_)) => numbers(files, names, classes),
-        Some(FileLabels::Names { .. }) => by_name(files, classes),
+        Some(FileLabels::Names(_)) => by_name(files, met.into_list(), classes),
     }
 }
 
@@ -357,36 +394,28 @@ fn numbers(
 
 fn by_name(
     files: Vec<FileLabels>,
+    names: Vec<Vec<u8>>,
     classes: Option<&Classes>,
 ) -> Result<(Labels, Classes), (usize, String)> {
     let table = match classes {
         Some(table) => table.clone(),
         None => {
-            let names = files.iter().flat_map(|f| match f {
-                FileLabels::Names { names, .. } => names.as_slice(),
-                _ => &[],
-            });
-            let mut names: Vec<&Vec<u8>> = names.collect();
-            names.sort_unstable();
-            names.dedup();
-            if names.len() > MOST_CLASSES {
-                return Err((0, format!("more than {MOST_CLASSES} class names")));
-            }
-            let names = names.into_iter().cloned().map(OsString::from_vec);
+            let mut sorted = names.clone();
+            sorted.sort_unstable();
+            let names = sorted.into_iter().map(OsString::from_vec);
             Classes::new(names).map_err(|e| (0, e.to_string()))?
         }
     };
+    let wanted = names.iter().map(|name| table.get(OsStr::from_bytes(name)));
+    let wanted: Vec<Option<i64>> = wanted.collect();
     let mut all = Vec::new();
     for (number, file) in files.into_iter().enumerate() {
-        let FileLabels::Names { numbers, names } = file else {
+        let FileLabels::Names(numbers) = file else {
             continue;
         };
-        let wanted = names.iter().map(|name| {
-            let known = table.get(OsStr::from_bytes(name));
-            known.ok_or_else(|| (number, unknown(name)))
-        });
-        let wanted = wanted.collect::<Result<Vec<i64>, _>>()?;
-        all.extend(numbers.into_iter().map(|n| wanted[n as usize]));
+        for name in numbers.into_iter().map(|n| n as usize) {
+            all.push(wanted[name].ok_or_else(|| (number, unknown(&names[name])))?);
+        }
     }
     Ok((Labels::Class(all), table))
 }

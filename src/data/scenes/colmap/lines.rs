@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::data::scenes::bounds::quoted;
 use crate::data::scenes::keys::unopened;
 use crate::error::{Error, Result};
 use crate::sys::regular;
@@ -139,7 +140,7 @@ impl<'a> Fields<'a> {
     pub(super) fn number<T: FromStr>(&mut self, name: &str) -> Result<T> {
         let word = self.word(name)?;
         word.parse()
-            .map_err(|_| self.error(format!("{name}: {word:?} is not such a number")))
+            .map_err(|_| self.error(format!("{name}: {} is not such a number", quoted(word))))
     }
 
     pub(super) fn numbers<const N: usize>(&mut self, names: [&str; N]) -> Result<[f64; N]> {

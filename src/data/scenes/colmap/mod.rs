@@ -195,7 +195,8 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
     let norm = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
     if !(norm > 1e-9 && norm.is_finite()) {
         return Err(format!(
-            "its quaternion has length {norm}, which is not a rotation"
+            "its quaternion has length {}, which is not a rotation",
+            bounds::shown_number(norm)
         ));
     }
     // Rows of the rotation from world to camera are columns of its inverse.
@@ -220,7 +221,7 @@ fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
         any = true;
         text::each_name(&path, &mut |line, number| {
             let Some(named) = numbers.get(&names::key(line)) else {
-                let what = format!("{line:?} is not an image of the model");
+                let what = format!("{} is not an image of the model", bounds::quoted(line));
                 return Err(Error::dataset_line(&path, number, what));
             };
             for frame in named {

@@ -133,7 +133,9 @@ impl ModelCamera {
             centre: centre.map(Some),
             lens,
         };
-        declared.check().map_err(|what| error(&what))?;
+        declared
+            .check()
+            .map_err(|fault| error(&fault.to_string()))?;
         Ok(declared)
     }
 }

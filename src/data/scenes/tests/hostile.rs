@@ -81,15 +81,15 @@ fn errors_name_file_and_key() {
             "frames[1].transform_matrix_end: missing",
         ),
         (&|t| t["fl_x"] = json!("7px"), "fl_x: invalid value"),
-        (&|t| t["fl_x"] = json!(0), "frames[0].fx is 0"),
+        (&|t| t["fl_x"] = json!(0), "json: fl_x is 0"),
         (
             &|t| t["w"] = json!(-8),
-            "frames[0].w: -8 is not a number of pixels",
+            "json: w: -8 is not a number of pixels",
         ),
-        (&|t| t["h"] = json!(1e300), "frames[0].h: "),
+        (&|t| t["h"] = json!(1e300), "json: h: 1e300 is not"),
         (
             &|t| t["camera_model"] = json!("LENSBABY"),
-            "frames[0].camera_model: \"LENSBABY\"",
+            "json: camera_model: \"LENSBABY\"",
         ),
         (
             &|t| t["orientation_override"] = json!("down"),
@@ -398,23 +398,23 @@ fn options_that_cannot_be_are_refused() {
 fn numbers_beyond_float32_are_refused_with_their_key() {
     let whole = |key: &'static str, value: f64| move |t: &mut Value| t[key] = json!(value);
     for (key, value, due) in [
-        ("fl_x", 1e308, "frames[0].fx is 1e308: use a number"),
+        ("fl_x", 1e308, "json: fl_x is 1e308: use a number"),
         (
             "fl_x",
             1e-300,
-            "frames[0].fx is 1e-300: use a focal length above 0",
+            "json: fl_x is 1e-300: use a focal length above 0",
         ),
         (
             "fl_y",
             5e-324,
-            "frames[0].fy is 5e-324: use a focal length above 0",
+            "json: fl_y is 5e-324: use a focal length above 0",
         ),
         (
             "cx",
             -1e200,
-            "frames[0].cx is -1e200: use a number from -1e12 to 1e12",
+            "json: cx is -1e200: use a number from -1e12 to 1e12",
         ),
-        ("k1", 1e300, "frames[0].k1 is 1e300: use a number"),
+        ("k1", 1e300, "json: k1 is 1e300: use a number"),
         (
             "applied_scale",
             1e300,
@@ -456,7 +456,7 @@ fn numbers_beyond_float32_are_refused_with_their_key() {
                 t["frames"][1]["transform_matrix_end"] = matrix(0.0, 0.0, 0.0);
                 t["rolling_shutter"] = json!([0, 1e300, 0, 0]);
             },
-            "frames[1].rolling_shutter: 1e300 is out of range",
+            "json: rolling_shutter: 1e300 is out of range",
         ),
         (
             &|t| {
@@ -484,4 +484,63 @@ fn a_point_beyond_float32_is_refused() {
     let scene = folder.open(&as_is()).unwrap();
     let e = scene.points().unwrap_err().to_string();
     assert!(e.contains("is not one of float32 numbers"), "{e}");
+}
+
+/// As the file has the key, and where: a frame's own stands in the frame.
+#[test]
+fn a_fault_of_a_camera_names_the_key_that_the_file_has() {
+    let cases: [Case<'_, Value>; 7] = [
+        (
+            &|t| t["frames"][1]["fl_x"] = json!(1e308),
+            "json: frames[1].fl_x is 1e308",
+        ),
+        (
+            &|t| {
+                (t["fl_x"], t["fl_y"]) = (Value::Null, Value::Null);
+                t["x_fov"] = json!(1e300);
+            },
+            "json: x_fov is 1e300 degrees: use 0 to 180, or give fl_x",
+        ),
+        (
+            &|t| {
+                (t["fl_x"], t["fl_y"]) = (Value::Null, Value::Null);
+                t["camera_angle_x"] = json!(1e-300);
+            },
+            "json: camera_angle_x gives fx, which is ",
+        ),
+        (
+            &|t| t["distortion_params"] = json!([0, 0, 0, 0, 1e300, 0]),
+            "json: distortion_params (p1) is 1e300",
+        ),
+        (
+            &|t| {
+                t["camera_model"] = json!("FISHEYE624");
+                t["k1"] = json!(1e300);
+            },
+            "json: k1 is 1e300",
+        ),
+        (
+            &|t| t["camera_model"] = json!("x".repeat(500)),
+            "json: camera_model: \"xxx",
+        ),
+        (
+            &|t| t["fl_x"] = json!("1".repeat(500)),
+            "fl_x: invalid value: string \"111",
+        ),
+    ];
+    for (change, due) in cases {
+        let e = refused(change);
+        assert!(e.contains(due) && e.len() < 700, "{due}: {e}");
+    }
+}
+
+#[test]
+fn infinity_in_the_place_of_a_list_is_named_as_such() {
+    let folder = Folder::new();
+    let text = good(&folder).to_string();
+    let text = text.replacen('{', "{\"rolling_shutter\":Infinity,", 1);
+    std::fs::write(folder.path().join("transforms.json"), text).unwrap();
+    let e = folder.refused();
+    let due = "rolling_shutter: NaN and Infinity are not JSON";
+    assert!(e.contains(due) && !e.contains("u{7f}"), "{e}");
 }

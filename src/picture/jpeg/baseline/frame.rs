@@ -17,6 +17,20 @@ pub(super) enum Colour {
 }
 
 impl Colour {
+    /// That of a frame of so many components, which scans call by `ids`; `adobe` is the transform
+    /// that Adobe's marker states.
+    pub(super) fn of(ids: &[u8], has_jfif: bool, adobe: Option<u8>) -> Self {
+        match (ids.len(), adobe) {
+            (1, _) => Self::Grey,
+            (3, _) if has_jfif => Self::YCbCr,
+            (3, Some(0)) => Self::Rgb,
+            (3, None) if *ids == *b"RGB" => Self::Rgb,
+            (3, _) => Self::YCbCr,
+            (_, Some(0) | None) => Self::Cmyk,
+            _ => Self::Ycck,
+        }
+    }
+
     /// Bytes of a decoded pixel.
     pub(super) fn bytes(self) -> usize {
         match self {
@@ -29,7 +43,7 @@ impl Colour {
 /// A component as frame and scan header state it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Component {
-    id: u8,
+    pub(super) id: u8,
     /// Sampling factors, 1 to 4.
     pub(super) h: usize,
     pub(super) v: usize,
@@ -47,8 +61,8 @@ pub(super) type Quantization = [i16; 64];
 pub(super) struct Frame {
     pub(super) width: usize,
     pub(super) height: usize,
-    components: [Component; 4],
-    count: usize,
+    pub(super) components: [Component; 4],
+    pub(super) count: usize,
     pub(super) colour: Colour,
     /// MCUs between two restart markers; 0 = there are none.
     pub(super) restart_interval: u32,
@@ -70,11 +84,11 @@ pub(super) const ZIGZAG: [u8; 64] = [
 pub(super) const MAX_BLOCKS: usize = 10;
 
 /// Pixels along a side that libjpeg takes (`JPEG_MAX_DIMENSION`).
-const MAX_SIDE: usize = 65500;
+pub(super) const MAX_SIDE: usize = 65500;
 
 /// Bytes of the segments of JFIF and Adobe that libjpeg needs to believe them.
-const JFIF_BYTES: usize = 14;
-const ADOBE_BYTES: usize = 12;
+pub(super) const JFIF_BYTES: usize = 14;
+pub(super) const ADOBE_BYTES: usize = 12;
 
 impl Default for Frame {
     fn default() -> Self {
@@ -297,15 +311,7 @@ impl Frame {
         if blocks > MAX_BLOCKS {
             return Err(Refusal::Unsupported);
         }
-        self.colour = match (count, met.adobe) {
-            (1, _) => Colour::Grey,
-            (3, _) if met.jfif => Colour::YCbCr,
-            (3, Some(0)) => Colour::Rgb,
-            (3, None) if *ids == *b"RGB" => Colour::Rgb,
-            (3, _) => Colour::YCbCr,
-            (_, Some(0) | None) => Colour::Cmyk,
-            _ => Colour::Ycck,
-        };
+        self.colour = Colour::of(ids, met.jfif, met.adobe);
         Ok(())
     }
 }

@@ -186,7 +186,11 @@ impl Plan {
                     let (left, right) = plan.planes[number].columns;
                     let first = left.saturating_sub(x).div_ceil(component.h);
                     let end = (right + component.h - x) / component.h;
-                    plan.blocks[plan.blocks_of_mcu] = Block {
+                    // There may be more if no scan holds all components.
+                    let Some(block) = plan.blocks.get_mut(plan.blocks_of_mcu) else {
+                        continue;
+                    };
+                    *block = Block {
                         component: number,
                         dc: component.dc,
                         ac: component.ac,

@@ -88,17 +88,17 @@ impl Spec {
 
 /// The codes of a table by their length (T.81, Figure F.15).
 #[derive(Debug, Default, Clone)]
-struct Codes {
+pub(super) struct Codes {
     /// Of each length: the 16 bits just above its last code.
     above: [u32; 16],
     /// Of each length: the index of a symbol less its code.
     offset: [i32; 16],
-    spec: Spec,
+    pub(super) spec: Spec,
 }
 
 impl Codes {
     /// Fails where libjpeg does: codes that overlap, or one of ones alone.
-    fn set(&mut self, spec: &Spec) -> Result<(), Refusal> {
+    pub(super) fn set(&mut self, spec: &Spec) -> Result<(), Refusal> {
         let (mut code, mut codes) = (0u32, 0);
         for (i, &n) in spec.counts.iter().enumerate() {
             let length = i as u32 + 1;
@@ -118,7 +118,7 @@ impl Codes {
     /// The length of the code at the top of `bits`, and its symbol; none for no code.
     #[cold]
     #[inline(never)]
-    fn long(&self, bits: u64) -> Option<(u32, u8)> {
+    pub(super) fn long(&self, bits: u64) -> Option<(u32, u8)> {
         let next = (bits >> 48) as u32;
         let i = self.above.iter().position(|&above| next < above)?;
         let code = (next >> (15 - i)) as i32;

@@ -55,9 +55,41 @@ pub(super) trait Kernels: Copy {
     fn interleave(self, rows: [&[u8]; 3], pixels: usize, to: &mut [u8]);
 }
 
+/// Runs code with the kernels of a form: the plain ones where the processor has not that form.
+macro_rules! with_kernels {
+    ($form:expr, $kernels:ident => $code:expr) => {
+        'code: {
+            #[cfg(target_arch = "x86_64")]
+            match $form {
+                Form::Plain => {}
+                Form::Sse41 => {
+                    if let Some($kernels) = wide::Sse41::detect() {
+                        break 'code ($code);
+                    }
+                }
+                Form::Avx2 => {
+                    if let Some($kernels) = wide::Avx2::detect() {
+                        break 'code ($code);
+                    }
+                }
+            }
+            let $kernels = Plain;
+            $code
+        }
+    };
+}
+pub(super) use with_kernels;
+
 /// One sample, one block, one byte at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain;
+
+impl Plain {
+    /// As the wide forms have it.
+    pub(super) fn call<R>(self, task: impl FnOnce() -> R) -> R {
+        task()
+    }
+}
 
 impl Kernels for Plain {
     fn copy_clean(self, from: &[u8], to: &mut [u8]) -> usize {
@@ -88,8 +120,11 @@ impl Kernels for Plain {
         blocks::decode_dc(bits, data, blocks, dc)
     }
 
-    fn transform8(self, from: &Pair, q: &Quantization, _end: u64, to: &mut [u8], at: Target) {
-        transform::pair::<8>(from, q, to, at, transform::to8);
+    fn transform8(self, from: &Pair, q: &Quantization, end: u64, to: &mut [u8], at: Target) {
+        match end {
+            0..=1 => transform::flat(from, q, to, at),
+            _ => transform::pair::<8>(from, q, to, at, transform::to8),
+        }
     }
 
     fn transform4(self, from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {

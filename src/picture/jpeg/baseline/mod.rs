@@ -1,29 +1,32 @@
-//! Baseline JPEG in Rust: the windows of pictures that crops need, with the bytes of
-//! libjpeg-turbo 3.1 at its default settings ("islow" transforms, fancy upsampling).
+//! JPEG in Rust: the windows of pictures that crops need, with the bytes of libjpeg-turbo 3.1 at
+//! its default settings ("islow" transforms, fancy upsampling).
 //!
-//! Takes what most files are: 8 bits, sequential, Huffman codes, one scan of all components.
-//! Whatever else there is, and whatever looks damaged, is refused: the caller decodes it with
-//! libjpeg-turbo, whose verdict, words and pixels hold. A refusal leaves anything in the output.
+//! [`Decoder::decode`] takes what most files are: 8 bits, sequential, Huffman codes, one scan of
+//! all components. It refuses the rest, and all that looks damaged, and leaves anything in the
+//! output then. [`Decoder::decode_general`] takes all files, with libjpeg-turbo's verdicts.
 //!
-//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data after the last
-//! row that is needed. Knows nothing of limits: what it takes is known from the header, the
-//! window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing once that is there.
+//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data of the only scan
+//! after the last row that is needed. Knows nothing of limits: what it takes is known from the
+//! header and the window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing
+//! once that is there, but words.
 //!
 //! - `job`: what is asked for, and why it is refused.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
+//! - `general`: all other files.
 //! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
 //! - `huffman`: tables; `blocks`: coefficients.
-//! - `scan`: the loop over MCUs; `rows`: from samples to rows of RGB.
+//! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
 //! - `gpu_rows`: rows for the kernels that decode on a GPU.
-//! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
+//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
+//!   only `unsafe` here.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod bits;
 mod blocks;
 mod filters;
+mod form;
 mod frame;
+mod general;
 mod geometry;
 #[cfg_attr(
     not(test),
@@ -37,47 +40,27 @@ pub(crate) mod gpu_rows;
 mod huffman;
 mod job;
 mod kernels;
+mod planes;
 mod rows;
 mod scan;
 mod stream;
 mod transform;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 #[cfg(test)]
 mod tests;
 
 use bits::{Data, EMPTY};
+pub(crate) use form::Form;
 use frame::Frame;
-use geometry::Plan;
+use general::{Buffers, General};
+pub(crate) use general::{Ending, Failure, MOST_SCANS};
 pub(crate) use job::{Job, Refusal, Window};
-use kernels::Plain;
+use kernels::{Plain, with_kernels};
 use rows::Rows;
 use scan::{Scan, Tables, Waiting};
 use stream::Stream;
-
-/// The form of the hot loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Plain,
-    /// AVX2 with BMI1 and BMI2.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-}
-
-impl Form {
-    /// The fastest that this processor has, unless libjpeg-turbo is kept from its own
-    /// (`JSIMD_FORCENONE`, `JSIMD_FORCESSE2`).
-    pub(crate) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let is_set = |name| std::env::var_os(name).is_some();
-            let is_kept = is_set("JSIMD_FORCENONE") || is_set("JSIMD_FORCESSE2");
-            if !is_kept && avx2::Avx2::detect().is_some() {
-                return Self::Avx2;
-            }
-        }
-        Self::Plain
-    }
-}
 
 /// The buffers of a decoder, which grow to what pictures need.
 #[derive(Debug)]
@@ -86,6 +69,8 @@ pub(crate) struct Decoder {
     state: Option<Box<State>>,
     /// Samples of two rows of MCUs, and the enlarged rows.
     planes: Vec<u8>,
+    /// For all that is not baseline.
+    general: Option<Box<General>>,
 }
 
 /// What has the same size for all pictures.
@@ -97,10 +82,14 @@ struct State {
     data: Data,
 }
 
-impl Default for Decoder {
-    /// Of the fastest form.
+impl Default for State {
     fn default() -> Self {
-        Self::new(Form::best())
+        Self {
+            frame: Frame::default(),
+            tables: Tables::default(),
+            waiting: [Waiting::NONE; 4],
+            data: EMPTY,
+        }
     }
 }
 
@@ -110,31 +99,36 @@ impl Decoder {
             form,
             state: None,
             planes: Vec::new(),
+            general: None,
         }
-    }
-
-    /// Whether it is faster than libjpeg-turbo here.
-    pub(crate) fn is_fast(&self) -> bool {
-        self.form != Form::Plain
     }
 
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
-        self.planes.capacity() + self.state.as_ref().map_or(0, |_| size_of::<State>())
+        let state = self.state.as_ref().map_or(0, |_| size_of::<State>());
+        let general = self.general.as_ref().map_or(0, |general| general.bytes());
+        self.planes.capacity() + state + general
+    }
+
+    /// As [`Self::decode`], of any file: see [`general`].
+    pub(crate) fn decode_general(
+        &mut self,
+        job: &Job<'_>,
+        out: &mut [u8],
+    ) -> Result<Ending, Failure> {
+        let buffers = Buffers {
+            form: self.form,
+            planes: &mut self.planes,
+            waiting: &mut self.state.get_or_insert_default().waiting,
+        };
+        let general = self.general.get_or_insert_default();
+        general.decode(buffers, job, out)
     }
 
     /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
     /// components their inks.
     pub(crate) fn decode(&mut self, job: &Job<'_>, out: &mut [u8]) -> Result<(), Refusal> {
-        let window = job.window;
-        let state = self.state.get_or_insert_with(|| {
-            Box::new(State {
-                frame: Frame::default(),
-                tables: Tables::default(),
-                waiting: [Waiting::NONE; 4],
-                data: EMPTY,
-            })
-        });
+        let state = self.state.get_or_insert_default();
         let State {
             frame,
             tables,
@@ -143,28 +137,11 @@ impl Decoder {
         } = &mut **state;
         frame.read(job.bytes)?;
         let found = (frame.width, frame.height, frame.components().len());
-        if found != (job.size.0, job.size.1, job.components) || !matches!(job.block, 1 | 2 | 4 | 8)
-        {
+        if found != (job.size.0, job.size.1, job.components) {
             return Err(Refusal::Unsupported);
         }
-        let pixel = frame.colour.bytes();
-        let scaled = |side: usize| (side * job.block).div_ceil(8);
-        let (width, height) = (scaled(frame.width), scaled(frame.height));
-        let fits = |at: usize, len: usize, size: usize| len > 0 && at < size && len <= size - at;
-        if !fits(window.x, window.w, width)
-            || !fits(window.y, window.h, height)
-            || out.len() / pixel / window.w < window.h
-        {
-            return Err(Refusal::Unsupported);
-        }
-        let plan = Plan::new(frame, job.block, window)?;
-        let all = plan.bytes + Rows::spare(window);
-        if self.planes.len() < all {
-            let more = all - self.planes.len();
-            let room = self.planes.try_reserve_exact(more);
-            room.map_err(|_| Refusal::NoMemory)?;
-            self.planes.resize(all, 0);
-        }
+        let plan = planes::plan(frame, job, out.len(), &mut self.planes)?;
+        let window = job.window;
         for component in frame.components() {
             let (dc, ac) = (component.dc & 1, component.ac & 1);
             tables.dc[dc].set(&frame.dc[dc])?;
@@ -178,7 +155,7 @@ impl Decoder {
             next: window.y,
             spare,
         };
-        let out = &mut out[..pixel * window.w * window.h];
+        let out = &mut out[..frame.colour.bytes() * window.w * window.h];
         let start = frame.scan;
         let scan = Scan {
             frame,
@@ -187,19 +164,9 @@ impl Decoder {
             waiting,
             planes,
         };
-        match self.form {
-            Form::Plain => {
-                let (mut stream, bits) = Stream::new(Plain, job.bytes, start, data);
-                scan.run(Plain, &mut stream, bits, &mut rows, out)
-            }
-            #[cfg(target_arch = "x86_64")]
-            Form::Avx2 => match avx2::Avx2::detect() {
-                Some(wide) => {
-                    let (mut stream, bits) = Stream::new(wide, job.bytes, start, data);
-                    wide.run(scan, &mut stream, bits, &mut rows, out)
-                }
-                None => Err(Refusal::Unsupported),
-            },
-        }
+        with_kernels!(self.form, kernels => {
+            let (mut stream, bits) = Stream::new(kernels, job.bytes, start, data);
+            kernels.call(|| scan.run(kernels, &mut stream, bits, &mut rows, out))
+        })
     }
 }

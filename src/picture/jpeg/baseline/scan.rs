@@ -40,10 +40,48 @@ impl Waiting {
         end: 0,
     };
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         // Blocks that were left in the middle may have written anywhere.
         self.pair.0.fill(0);
         (self.count, self.end) = (0, 0);
+    }
+
+    /// Adds a block in natural order, which goes to `at`; transforms two at once.
+    #[inline(always)]
+    pub(super) fn push(
+        &mut self,
+        kernels: impl Kernels,
+        plane: &Plane,
+        q: &Quantization,
+        block: &[i16; 64],
+        at: usize,
+        planes: &mut [u8],
+    ) {
+        let which = self.count & 1;
+        let rows = self.pair.0.chunks_exact_mut(16).zip(block.chunks_exact(8));
+        for (to, row) in rows {
+            to[8 * which..8 * which + 8].copy_from_slice(row);
+        }
+        self.end = self.end.max(end(block));
+        if which == 0 {
+            (self.first, self.count) = (at, 1);
+        } else {
+            self.flush(kernels, plane, q, Some(at), planes);
+        }
+    }
+
+    /// Transforms the block that waits, if there is one.
+    #[inline(always)]
+    pub(super) fn finish(
+        &mut self,
+        kernels: impl Kernels,
+        plane: &Plane,
+        q: &Quantization,
+        planes: &mut [u8],
+    ) {
+        if self.count > 0 {
+            self.flush(kernels, plane, q, None, planes);
+        }
     }
 
     /// Transforms what waits: `second` is where the second block goes.
@@ -76,6 +114,22 @@ impl Waiting {
             _ => pair.0[..128].fill(0),
         }
         (self.count, self.end) = (0, 0);
+    }
+}
+
+/// An end of the coefficients of a block in natural order, as transforms know it.
+#[inline(always)]
+fn end(block: &[i16; 64]) -> u64 {
+    // The rows as numbers: which columns have coefficients.
+    let any = |from: usize, to: usize| block[from..to].iter().fold(0, |all, &value| all | value);
+    // The first ten of the zigzag order are four, three, two and one of the first rows.
+    let behind = any(4, 8) | any(11, 16) | any(18, 24) | any(25, 64);
+    if behind != 0 {
+        64
+    } else if any(1, 4) | any(8, 11) | any(16, 18) | block[24] != 0 {
+        10
+    } else {
+        1
     }
 }
 
@@ -164,10 +218,8 @@ impl Scan<'_> {
             };
             mcus.decode(kernels, stream, &mut state, waiting, planes)?;
             for (waiting, plane) in waiting.iter_mut().zip(plan.planes()) {
-                if waiting.count > 0 {
-                    let q = &frame.quantization[plane.quantization & 3];
-                    waiting.flush(kernels, plane, q, None, planes);
-                }
+                let q = &frame.quantization[plane.quantization & 3];
+                waiting.finish(kernels, plane, q, planes);
             }
             if row >= first {
                 rows.write(kernels, row, planes, out);

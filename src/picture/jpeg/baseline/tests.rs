@@ -1,13 +1,13 @@
 //! All of it against libjpeg-turbo, and the wide form against the plain one.
 
-use super::super::decoder::encode::{Pixel, reference};
 use super::super::fixtures::{Random, Sampling, encode, jpeg, photos};
+use super::super::oracle::{Pixel, reference};
 use super::super::region::Scale;
 use super::blocks::{Pair, Target};
 use super::kernels::{Kernels, Plain};
 use super::*;
 
-/// Both forms of a decoder, and a buffer for the pixels.
+/// Each form of a decoder, and a buffer for the pixels.
 struct Forms {
     decoders: Vec<Decoder>,
     pixels: Vec<u8>,
@@ -22,12 +22,8 @@ struct Outcomes {
 
 impl Forms {
     fn new() -> Self {
-        let mut forms = vec![Form::Plain];
-        if Form::best() != Form::Plain {
-            forms.push(Form::best());
-        }
         Self {
-            decoders: forms.into_iter().map(Decoder::new).collect(),
+            decoders: Form::supported().map(Decoder::new).collect(),
             pixels: Vec::new(),
         }
     }
@@ -276,7 +272,7 @@ fn what_is_not_baseline_is_refused() {
             block,
             window,
         };
-        Decoder::default().decode(&job, &mut [0; 3 * 33 * 21])
+        Decoder::new(Form::best(256)).decode(&job, &mut [0; 3 * 33 * 21])
     };
     let whole = Window {
         x: 0,
@@ -318,7 +314,7 @@ fn what_is_not_baseline_is_refused() {
 /// A second picture of the same size takes no more, and none keeps what another had.
 #[test]
 fn buffers_are_kept_and_known_from_the_header() {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(Form::best(256));
     let mut held = 0;
     for sampling in Sampling::ALL.into_iter().chain(Sampling::ALL) {
         let jpeg = jpeg(200, 300, sampling);
@@ -347,8 +343,22 @@ fn buffers_are_kept_and_known_from_the_header() {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::super::avx2::Avx2;
+    use super::super::wide::{Avx2, Sse41};
     use super::*;
+
+    /// Runs a test on the forms that this processor has.
+    macro_rules! on_each_form {
+        ($check:ident) => {
+            match Sse41::detect() {
+                Some(wide) => $check(wide),
+                None => eprintln!("SKIP: no SSE4.1"),
+            }
+            match Avx2::detect() {
+                Some(wide) => $check(wide),
+                None => eprintln!("SKIP: no AVX2"),
+            }
+        };
+    }
 
     fn number(random: &mut Random, size: u64) -> i16 {
         (random.below(size) as i32 - (size / 2) as i32) as i16
@@ -356,10 +366,10 @@ mod wide {
 
     #[test]
     fn transforms_are_the_plain_ones() {
-        let Some(wide) = Avx2::detect() else {
-            eprintln!("SKIP: no AVX2");
-            return;
-        };
+        on_each_form!(transforms);
+    }
+
+    fn transforms(wide: impl Kernels) {
         let mut random = Random::new(7);
         for round in 0..20_000 {
             let end = [1, 2, 6, 10, 11, 30, 64][round % 7];
@@ -396,10 +406,10 @@ mod wide {
 
     #[test]
     fn colours_are_the_plain_ones() {
-        let Some(wide) = Avx2::detect() else {
-            eprintln!("SKIP: no AVX2");
-            return;
-        };
+        on_each_form!(colours);
+    }
+
+    fn colours(wide: impl Kernels) {
         let every: Vec<u8> = (0..=255).collect();
         for cb in 0..=255 {
             for y in (0..=255).step_by(15) {
@@ -414,10 +424,10 @@ mod wide {
 
     #[test]
     fn rows_are_the_plain_ones() {
-        let Some(wide) = Avx2::detect() else {
-            eprintln!("SKIP: no AVX2");
-            return;
-        };
+        on_each_form!(rows);
+    }
+
+    fn rows(wide: impl Kernels) {
         let mut random = Random::new(8);
         for count in 1..100 {
             let mut row = || -> Vec<u8> {

@@ -58,6 +58,33 @@ pub(super) fn pair<const N: usize>(
     }
 }
 
+/// 8 x 8 samples of both blocks of a pair, of which only the DC coefficients are not zero.
+#[inline(always)]
+pub(super) fn flat(from: &Pair, q: &Quantization, to: &mut [u8], at: Target) {
+    flat_block(from.0[0], q[0], to, at.first, at.pitch);
+    if let Some(second) = at.second {
+        flat_block(from.0[8], q[0], to, second, at.pitch);
+    }
+}
+
+/// A block that is its mean.
+#[inline(always)]
+fn flat_block(dc: i16, q: i16, to: &mut [u8], start: usize, pitch: usize) {
+    let value = i32::from(dc.wrapping_mul(q).wrapping_shl(2));
+    let value = ((value + 16) >> 5).clamp(-128, 127) + 128;
+    let Some(to) = to
+        .get_mut(start..)
+        .and_then(|to| to.get_mut(..7 * pitch + 8))
+    else {
+        return;
+    };
+    for line in to.chunks_mut(pitch) {
+        if let Some(line) = line.first_chunk_mut::<8>() {
+            *line = [value as u8; 8];
+        }
+    }
+}
+
 /// The first or the second block of a pair.
 pub(super) fn block(from: &Pair, which: usize) -> Coefficients {
     let mut block = [[0; 8]; 8];
@@ -77,26 +104,31 @@ fn dequantize(from: &Coefficients, q: &Quantization) -> Coefficients {
 }
 
 /// a * x + b * y, as `pmaddwd` adds.
+#[inline(always)]
 fn sum(a: i16, x: i32, b: i16, y: i32) -> i32 {
     (i32::from(a) * x).wrapping_add(i32::from(b) * y)
 }
 
 /// Rounds off so many bits.
+#[inline(always)]
 fn descale(value: i32, bits: u32) -> i32 {
     value.wrapping_add(1 << (bits - 1)) >> bits
 }
 
 /// `packssdw`.
+#[inline(always)]
 fn to_i16(value: i32) -> i16 {
     value.clamp(-32768, 32767) as i16
 }
 
 /// `packssdw`, `packsswb`, and half of the range added.
+#[inline(always)]
 fn to_sample(value: i32) -> u8 {
     (value.clamp(-128, 127) + 128) as u8
 }
 
 /// Eight values of a row or column, before they are rounded (`jpeg_idct_islow`).
+#[inline(always)]
 fn islow([r0, r1, r2, r3, r4, r5, r6, r7]: [i16; 8]) -> [i32; 8] {
     let t0 = i32::from(r0.wrapping_add(r4)) << 13;
     let t1 = i32::from(r0.wrapping_sub(r4)) << 13;
@@ -119,29 +151,57 @@ fn islow([r0, r1, r2, r3, r4, r5, r6, r7]: [i16; 8]) -> [i32; 8] {
         sum(r5, F2_053 - F2_562, r3, -F2_562).wrapping_add(z4),
         sum(r7, F0_298 - F0_899, r1, -F0_899).wrapping_add(z3),
     ];
-    std::array::from_fn(|i| match i {
-        0..4 => even[i].wrapping_add(odd[i]),
-        _ => even[7 - i].wrapping_sub(odd[7 - i]),
-    })
+    [
+        even[0].wrapping_add(odd[0]),
+        even[1].wrapping_add(odd[1]),
+        even[2].wrapping_add(odd[2]),
+        even[3].wrapping_add(odd[3]),
+        even[3].wrapping_sub(odd[3]),
+        even[2].wrapping_sub(odd[2]),
+        even[1].wrapping_sub(odd[1]),
+        even[0].wrapping_sub(odd[0]),
+    ]
+}
+
+/// `islow` of each column, rounded off: the loop over the columns is one of wide registers.
+#[inline(always)]
+fn islow_columns<T: Copy + Default>(
+    rows: &Coefficients,
+    bits: u32,
+    pack: impl Fn(i32) -> T,
+) -> [[T; 8]; 8] {
+    let mut out = [[T::default(); 8]; 8];
+    for x in 0..8 {
+        let column = islow([
+            rows[0][x], rows[1][x], rows[2][x], rows[3][x], rows[4][x], rows[5][x], rows[6][x],
+            rows[7][x],
+        ]);
+        for y in 0..8 {
+            out[y][x] = pack(descale(column[y], bits));
+        }
+    }
+    out
+}
+
+fn transpose<T: Copy + Default>(rows: &[[T; 8]; 8]) -> [[T; 8]; 8] {
+    let mut columns = [[T::default(); 8]; 8];
+    for (y, row) in rows.iter().enumerate() {
+        for (column, &value) in columns.iter_mut().zip(row) {
+            column[y] = value;
+        }
+    }
+    columns
 }
 
 /// 8 x 8 samples (jidctint).
 pub(super) fn to8(from: &Coefficients, q: &Quantization) -> [[u8; 8]; 8] {
     let block = dequantize(from, q);
-    let mut columns = [[0; 8]; 8];
-    if from[1..] == [[0; 8]; 7] {
-        for row in &mut columns {
-            *row = block[0].map(|value| value.wrapping_shl(2));
-        }
+    let columns = if from[1..] == [[0; 8]; 7] {
+        [block[0].map(|value| value.wrapping_shl(2)); 8]
     } else {
-        for x in 0..8 {
-            let column = islow(std::array::from_fn(|y| block[y][x]));
-            for (row, value) in columns.iter_mut().zip(column) {
-                row[x] = to_i16(descale(value, 11));
-            }
-        }
-    }
-    columns.map(|row| islow(row).map(|value| to_sample(descale(value, 18))))
+        islow_columns(&block, 11, to_i16)
+    };
+    transpose(&islow_columns(&transpose(&columns), 18, to_sample))
 }
 
 /// Four values out of those at 0, 1, 2, 3, 5, 6, 7 (`jpeg_idct_4x4`).

@@ -6,7 +6,9 @@ use bytemuck::Zeroable;
 
 use super::super::frame::{Colour, Frame};
 use super::super::job::{Job, Refusal};
-use super::super::kernels::Plain;
+use super::super::kernels::{Plain, with_kernels};
+#[cfg(target_arch = "x86_64")]
+use super::super::wide;
 use super::super::{Form, huffman::Spec};
 use super::codes::Codes;
 use super::limits::{MAX_CODED, MAX_SEGMENTS};
@@ -67,14 +69,7 @@ pub(crate) fn write_row(job: &Job<'_>, form: Form, out: &mut [u8]) -> Result<usi
     let data_at = Header::data_at(segments);
     let (front, data) = out.split_at_mut_checked(data_at).ok_or(Refusal::NoMemory)?;
     let mut ends = vec![0; segments];
-    let unstuffed = match form {
-        Form::Plain => unstuff(Plain, coded, data, &mut ends),
-        #[cfg(target_arch = "x86_64")]
-        Form::Avx2 => match super::super::avx2::Avx2::detect() {
-            Some(wide) => unstuff(wide, coded, data, &mut ends),
-            None => None,
-        },
-    };
+    let unstuffed = with_kernels!(form, kernels => unstuff(kernels, coded, data, &mut ends));
     let unstuffed = unstuffed.ok_or(Refusal::Damaged)?;
     // Each segment holds data; the consumer relies on it.
     if unstuffed > MAX_CODED || ends.first() == Some(&0) || ends.windows(2).any(|e| e[0] >= e[1]) {

@@ -70,7 +70,7 @@ fn rows_hold_the_unstuffed_data_of_each_form() {
         let jpeg = encode(w, h, sampling, 97, false, restarts);
         let job = job(&jpeg, (w as usize, h as usize), sampling);
         let plain = row(&job, Form::Plain).unwrap();
-        assert!(plain == row(&job, Form::best()).unwrap());
+        assert!(plain == row(&job, Form::best(256)).unwrap());
         let read = CodedPicture::read(&plain).unwrap();
         let expected = unstuffed(&jpeg);
         let data = &plain[read.data.clone()];

@@ -1,0 +1,91 @@
+//! Hashes as manifests write them.
+//!
+//! Used in the consumer and in the fetcher.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use twox_hash::XxHash3_128;
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::error::Result;
+
+/// A hash, 16 or 32 hexadecimal digits in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Hash64(pub(crate) u64);
+
+/// As [`Hash64`], of 128 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Hash128(pub(crate) u128);
+
+impl Hash128 {
+    /// The XXH3-128 of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(XxHash3_128::oneshot(bytes))
+    }
+
+    /// Length and hash of the file at `path`, read piece by piece.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn of_file(path: &Path) -> io::Result<(u64, Self)> {
+        let mut file = File::open(path)?;
+        let (mut bytes, mut hasher, mut piece) = (0, Hasher::new(), vec![0; 1 << 20]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok((bytes, Self(hasher.finish_128()))),
+                Ok(n) => {
+                    hasher.write(&piece[..n]);
+                    bytes += n as u64;
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl fmt::Display for Hash64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Display for Hash128 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for Hash64 {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl Serialize for Hash128 {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash64 {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        u64::from_str_radix(&text, 16)
+            .map(Self)
+            .map_err(|_| de::Error::custom("not a hash of 16 hexadecimal digits"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash128 {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        u128::from_str_radix(&text, 16)
+            .map(Self)
+            .map_err(|_| de::Error::custom("not a hash of 32 hexadecimal digits"))
+    }
+}

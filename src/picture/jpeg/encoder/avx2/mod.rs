@@ -1,0 +1,76 @@
+//! The hot loops in AVX2, 16 pixels or two blocks at a time, and the whole scan compiled for
+//! processors with BMI.
+//!
+//! The only `unsafe` of the encoder: calls of functions for features that were found, here, and
+//! loads and stores of whole arrays, in `lanes`.
+//!
+//! - `lanes`: loads and stores; `words`: factors for pairs of words.
+//! - `samples`: colour and downsampling; `transform`: the forward transform and quantization;
+//!   `zigzag`: the order of coefficients.
+
+mod lanes;
+mod samples;
+mod transform;
+mod words;
+mod zigzag;
+
+use super::bits::{Bits, Output};
+use super::blocks::{self, Block};
+use super::kernels::Kernels;
+use super::quantizer::Quantizer;
+use super::samples::{Pair, Pixels, Samples};
+use super::scan::Scan;
+use super::transform::Coefficients;
+
+/// Proof that the processor has what this folder is compiled for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2(());
+
+impl Avx2 {
+    pub(super) fn detect() -> Option<Self> {
+        let has = std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("lzcnt")
+            && std::arch::is_x86_feature_detected!("movbe");
+        has.then_some(Self(()))
+    }
+
+    /// `Scan::run`, compiled for these features.
+    pub(super) fn run(self, scan: Scan<'_>, out: &mut Output<'_>) {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { run(self, scan, out) }
+    }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+fn run(kernels: Avx2, scan: Scan<'_>, out: &mut Output<'_>) {
+    scan.run(kernels, out);
+}
+
+// Not merged with the scan, so that its few values stay in registers.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
+#[inline(never)]
+fn encode(block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+    blocks::encode(block, bits, out)
+}
+
+impl Kernels for Avx2 {
+    #[inline(always)]
+    fn samples(self, pixels: Pixels<'_>, to: &mut Samples) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { samples::samples(pixels, to) }
+    }
+
+    #[inline(always)]
+    fn transform(self, from: &Pair, q: &Quantizer, to: &mut Coefficients) {
+        // SAFETY: `self` is made by `detect` alone, which found AVX2.
+        unsafe { transform::transform(from, q, to) }
+    }
+
+    #[inline(always)]
+    fn encode(self, block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+        // SAFETY: `self` is made by `detect` alone, which found each of these features.
+        unsafe { encode(block, bits, out) }
+    }
+}

@@ -1,0 +1,96 @@
+//! Coded data: bits to bytes, with a zero byte after each 0xff.
+
+/// Writes bytes to a slice. After its end it only counts them, so that the caller finds out.
+#[derive(Debug)]
+pub(super) struct Output<'a> {
+    to: &'a mut [u8],
+    count: usize,
+}
+
+impl<'a> Output<'a> {
+    pub(super) fn new(to: &'a mut [u8]) -> Self {
+        Self { to, count: 0 }
+    }
+
+    /// How many bytes were written, unless there was no room for all.
+    pub(super) fn finish(self) -> Option<usize> {
+        (self.count <= self.to.len()).then_some(self.count)
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        let end = self.count + bytes.len();
+        if let Some(to) = self.to.get_mut(self.count..end) {
+            to.copy_from_slice(bytes);
+        }
+        self.count = end;
+    }
+
+    #[cold]
+    fn put_stuffed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.put(&[byte]);
+            if byte == 0xff {
+                self.put(&[0]);
+            }
+        }
+    }
+
+    /// Eight bytes of coded data.
+    #[inline(always)]
+    fn put_word(&mut self, word: u64) {
+        const HIGH: u64 = 0x8080_8080_8080_8080;
+        const LOW: u64 = 0x0101_0101_0101_0101;
+        // A carry of a byte below makes this true too often, and never too rarely.
+        let may_have_ff = word & HIGH & !word.wrapping_add(LOW) != 0;
+        let room = self.to.get_mut(self.count..).unwrap_or_default();
+        match room.first_chunk_mut() {
+            Some(to) if !may_have_ff => {
+                *to = word.to_be_bytes();
+                self.count += 8;
+            }
+            _ => self.put_stuffed(&word.to_be_bytes()),
+        }
+    }
+}
+
+/// Bits that are no whole word yet, the oldest in front.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bits {
+    word: u64,
+    free: u32,
+}
+
+impl Bits {
+    pub(super) const NONE: Self = Self { word: 0, free: 64 };
+
+    /// Adds 1 to 31 bits.
+    #[inline(always)]
+    pub(super) fn put(&mut self, bits: u32, count: u32, out: &mut Output<'_>) {
+        let bits = u64::from(bits);
+        if count < self.free {
+            self.word = self.word << count | bits;
+            self.free -= count;
+        } else {
+            // The rest of the bits begins the next word. What is in front of it there leaves
+            // that word before it is written.
+            let rest = count - self.free;
+            out.put_word(self.word << self.free | bits >> rest);
+            self.word = bits;
+            self.free = 64 - rest;
+        }
+    }
+
+    /// Writes what is left, up to a whole byte with ones.
+    pub(super) fn finish(mut self, out: &mut Output<'_>) {
+        let fill = self.free % 8;
+        if fill > 0 {
+            self.word = self.word << fill | ((1 << fill) - 1);
+            self.free -= fill;
+        }
+        if self.free < 64 {
+            let bytes = (self.word << self.free).to_be_bytes();
+            let count = (64 - self.free) / 8;
+            out.put_stuffed(&bytes[..count as usize]);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! RGB to JPEG in Rust: baseline, chroma at half size both ways (4:2:0), the standard's Huffman
+//! tables, with the bytes of libjpeg-turbo 3.1 ("islow" transform).
+//!
+//! Runs in workers that build a cache, and in the consumer when there are none. The same pixels
+//! and quality give the same bytes, whatever instructions the CPU has. Pure, and allocates
+//! nothing: an MCU at a time goes from pixels to coded data.
+//!
+//! - `tables`: the standard's tables; `markers`: the segments in front of the coded data.
+//! - `samples`: an MCU's pixels to blocks of samples, and what lies outside the picture.
+//! - `transform`: the forward transform; `quantizer`: its divisors.
+//! - `blocks`: coefficients to codes; `bits`: codes to bytes; `scan`: the loop over MCUs.
+//! - `kernels`: what has forms for wide registers; `avx2`: those; the only `unsafe` here.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod bits;
+mod blocks;
+mod kernels;
+mod markers;
+mod quantizer;
+mod samples;
+mod scan;
+mod tables;
+mod transform;
+
+#[cfg(test)]
+mod tests;
+
+use crate::error::{FaultKind, SampleFault};
+use crate::sys::cpu::CpuLevel;
+use bits::Output;
+use kernels::Plain;
+use quantizer::Quantizer;
+use scan::Scan;
+
+/// The longest side that libjpeg-turbo writes (`JPEG_MAX_DIMENSION`).
+const LONGEST: u32 = 65_500;
+
+/// Writes the picture of `height` x `width` tight RGB pixels to the beginning of
+/// `out`; how many bytes it took.
+///
+/// # Errors
+/// A side over 65,500 pixels, pixels that are not that many, an `out` that is too
+/// small (what `Encoding::most_bytes` says is enough), a quality that is not 1 to 100.
+pub(crate) fn encode(
+    pixels: &[u8],
+    size: (u32, u32),
+    quality: u8,
+    out: &mut [u8],
+) -> Result<usize, SampleFault> {
+    // A name that is not known ends a run elsewhere.
+    let level = CpuLevel::detect().unwrap_or(CpuLevel::Scalar);
+    encode_as(level, pixels, size, quality, out)
+}
+
+fn encode_as(
+    level: CpuLevel,
+    pixels: &[u8],
+    (height, width): (u32, u32),
+    quality: u8,
+    out: &mut [u8],
+) -> Result<usize, SampleFault> {
+    if height > LONGEST || width > LONGEST {
+        return Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!(
+                "{width} x {height} pixels, and a side of a JPEG has at most {LONGEST}: use a \
+                 resize, or encode raw or copy"
+            ),
+        ));
+    }
+    let wanted = 3 * u64::from(height) * u64::from(width);
+    if wanted == 0 || pixels.len() as u64 != wanted {
+        return Err(failed(&format!(
+            "{} bytes of pixels for {height} x {width}",
+            pixels.len()
+        )));
+    }
+    let room = most_bytes((height, width));
+    if (out.len() as u64) < room {
+        return Err(failed(&format!(
+            "{} bytes of room where {room} may be needed",
+            out.len()
+        )));
+    }
+    if !(1..=100).contains(&quality) {
+        return Err(failed(&format!("quality {quality}: use 1 to 100")));
+    }
+    let divisors = tables::divisors(quality);
+    let quantizers = divisors.each_ref().map(Quantizer::new);
+    let scan = Scan {
+        rgb: pixels,
+        height: height as usize,
+        width: width as usize,
+        quantizers: &quantizers,
+    };
+    let mut to = Output::new(out);
+    markers::begin((height as u16, width as u16), &divisors, &mut to);
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        CpuLevel::Avx2 => match avx2::Avx2::detect() {
+            Some(wide) => wide.run(scan, &mut to),
+            None => scan.run(Plain, &mut to),
+        },
+        _ => scan.run(Plain, &mut to),
+    }
+    markers::end(&mut to);
+    to.finish()
+        .ok_or_else(|| failed(&format!("more than {} bytes", out.len())))
+}
+
+/// The room that `out` has: 3 bytes for each pixel of whole MCUs, and 2048 for the markers.
+fn most_bytes((height, width): (u32, u32)) -> u64 {
+    let whole = |side: u32| u64::from(side.next_multiple_of(16));
+    3 * whole(height) * whole(width) + 2048
+}
+
+#[cold]
+fn failed(what: &str) -> SampleFault {
+    SampleFault::new(FaultKind::TooLarge, format!("encoding as JPEG: {what}"))
+}

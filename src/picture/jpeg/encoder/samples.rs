@@ -1,0 +1,83 @@
+//! From 16 x 16 pixels of RGB to six blocks of samples: four of luma, Cb and Cr.
+
+/// The side of an MCU, pixels.
+pub(super) const SIDE: usize = 16;
+
+/// Two blocks side by side, row by row.
+pub(super) type Pair = [[i16; SIDE]; 8];
+
+/// An MCU's samples minus 128: the upper and the lower two blocks of luma, Cb beside Cr.
+pub(super) type Samples = [Pair; 3];
+
+/// Rows of RGB of which an MCU's begin at `start`, and lie `pitch` bytes apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pixels<'a> {
+    pub(super) rgb: &'a [u8],
+    pub(super) start: usize,
+    pub(super) pitch: usize,
+}
+
+impl Pixels<'_> {
+    /// A row's 16 pixels.
+    #[inline]
+    pub(super) fn row(&self, y: usize) -> &[u8; 3 * SIDE] {
+        let row = self.rgb.get(self.start + y * self.pitch..);
+        row.and_then(<[u8]>::first_chunk).unwrap_or(&[0; 3 * SIDE])
+    }
+}
+
+/// Luma, Cb and Cr of a pixel, each minus 128. 16 bits of fraction; halves are rounded up, those
+/// of chroma down.
+fn convert([r, g, b]: [u8; 3]) -> [i32; 3] {
+    const HALF: i32 = 1 << 15;
+    let (r, g, b) = (i32::from(r), i32::from(g), i32::from(b));
+    [
+        (19_595 * r + 38_470 * g + 7_471 * b + HALF - (128 << 16)) >> 16,
+        (32_768 * b - 11_059 * r - 21_709 * g + HALF - 1) >> 16,
+        (32_768 * r - 27_439 * g - 5_329 * b + HALF - 1) >> 16,
+    ]
+}
+
+/// `Kernels::samples`, one pixel at a time.
+pub(super) fn samples(pixels: Pixels<'_>, to: &mut Samples) {
+    let mut sums = [[0; SIDE]; 8];
+    for y in 0..SIDE {
+        let (row, _) = pixels.row(y).as_chunks();
+        for (x, &pixel) in row.iter().enumerate() {
+            let [luma, cb, cr] = convert(pixel);
+            to[y / 8][y % 8][x] = luma as i16;
+            sums[y / 2][x / 2] += cb as i16;
+            sums[y / 2][8 + x / 2] += cr as i16;
+        }
+    }
+    // Quarters are rounded down and up in turns.
+    for (to, sums) in to[2].iter_mut().zip(sums) {
+        for (x, (to, sum)) in to.iter_mut().zip(sums).enumerate() {
+            *to = (sum + 1 + (x % 2) as i16) >> 2;
+        }
+    }
+}
+
+/// The 16 x 16 pixels of an MCU at the right or lower edge, of which `columns` x `rows` are of
+/// the picture: the last of them are repeated.
+pub(super) fn repeat_edges(
+    pixels: Pixels<'_>,
+    (rows, columns): (usize, usize),
+    to: &mut [u8; 3 * SIDE * SIDE],
+) {
+    for (y, to) in to.chunks_exact_mut(3 * SIDE).enumerate() {
+        let start = pixels.start + y.min(rows - 1) * pixels.pitch;
+        let (from, _) = pixels.rgb[start..start + 3 * columns].as_chunks::<3>();
+        let (to, _) = to.as_chunks_mut::<3>();
+        to[..columns].copy_from_slice(from);
+        to[columns..].fill(from[columns - 1]);
+    }
+}
+
+/// Repeats the last of `rows` rows of chroma. It is the mean of two rows of pixels, and the
+/// repeated last row of these alone would give another one.
+pub(super) fn repeat_chroma(to: &mut Samples, rows: usize) {
+    let last = rows.div_ceil(2) - 1;
+    let row = to[2][last];
+    to[2][last..].fill(row);
+}
