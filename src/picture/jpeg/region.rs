@@ -51,20 +51,23 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    pub(crate) fn new(x: u32, y: u32, w: u32, h: u32) -> Self {
-        Self { x, y, w, h }
-    }
-
-    pub(crate) fn whole((w, h): (u32, u32)) -> Self {
-        Self::new(0, 0, w, h)
-    }
-
     /// Not empty, and inside a picture of this size.
     pub(crate) fn fits_in(self, (w, h): (u32, u32)) -> bool {
         let inside = |at: u32, len: u32, size: u32| {
             len > 0 && at.checked_add(len).is_some_and(|end| end <= size)
         };
         inside(self.x, self.w, w) && inside(self.y, self.h, h)
+    }
+}
+
+#[cfg(test)]
+impl Region {
+    pub(crate) fn new(x: u32, y: u32, w: u32, h: u32) -> Self {
+        Self { x, y, w, h }
+    }
+
+    pub(crate) fn whole((w, h): (u32, u32)) -> Self {
+        Self::new(0, 0, w, h)
     }
 }
 
