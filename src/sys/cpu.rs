@@ -76,36 +76,6 @@ impl CpuLevel {
     }
 }
 
-/// Makes libjpeg-turbo take the path that `FEATHERLOAD_CPU` names. It reads its
-/// own variables when it first decodes, so this comes before. Nothing happens
-/// when no level is forced.
-///
-/// # Errors
-/// When the level is unknown, or the process has threads that may read the
-/// environment at this moment.
-pub(crate) fn prepare_decoder() -> Result<()> {
-    if std::env::var_os(VARIABLE).is_none() {
-        return Ok(());
-    }
-    let name = match CpuLevel::detect()? {
-        CpuLevel::Scalar => "JSIMD_FORCENONE",
-        CpuLevel::Sse41 => "JSIMD_FORCESSE2",
-        CpuLevel::Avx2 => "JSIMD_FORCEAVX2",
-    };
-    let threads = super::process::thread_count()?;
-    if threads != 1 && std::env::var_os(name).is_none() {
-        return Err(Error::config(format!(
-            "{VARIABLE} needs {name}=1 in the environment, and this process has {threads} \
-             threads, so it cannot be set here: set it outside, or use a worker"
-        )));
-    }
-    if threads == 1 {
-        // SAFETY: one thread (checked above), so nobody reads the environment now.
-        unsafe { std::env::set_var(name, "1") };
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -90,9 +90,7 @@ const LAYERS: Layers<'_> = &[
     ),
     (
         "fuzz_support",
-        &[
-            "error", "sys", "picture", "data", "recipe", "plan", "pool", "jobs",
-        ],
+        &["error", "picture", "data", "recipe", "plan", "pool", "jobs"],
     ),
 ];
 
@@ -153,7 +151,6 @@ const UNSAFE: &[&str] = &[
     "src/store/content.rs",
     "src/pool/ring/region.rs",
     "src/pool/ring/slots.rs",
-    "src/sys/cpu.rs",
     "src/sys/futex.rs",
     "src/sys/memory.rs",
     "src/sys/process.rs",

@@ -29,7 +29,7 @@ use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
 use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
-use crate::sys::cpu;
+use crate::sys::cpu::CpuLevel;
 
 /// Everything that a worker keeps from sample to sample.
 #[derive(Debug)]
@@ -49,7 +49,8 @@ pub(crate) struct EncodeJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    cpu::prepare_decoder()?;
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
     let spec: EncodeSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {

@@ -20,7 +20,7 @@ use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
 use crate::recipe::RowExtent;
-use crate::sys::cpu;
+use crate::sys::cpu::CpuLevel;
 
 /// Everything that a worker keeps from sample to sample.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ pub(crate) struct ImageJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    cpu::prepare_decoder()?;
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
     let spec: ImageSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
     let index = fds.next().map(Index::from_fd).transpose()?;

@@ -22,7 +22,7 @@ use crate::plan::rays::MaskBits;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
-use crate::sys::cpu;
+use crate::sys::cpu::CpuLevel;
 
 /// Everything that a worker keeps from mask to mask.
 struct MasksJob {
@@ -44,7 +44,8 @@ struct MaskReader {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    cpu::prepare_decoder()?;
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
     let spec: MasksSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index]) = <[OwnedFd; 1]>::try_from(fds) else {

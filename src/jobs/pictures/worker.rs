@@ -14,7 +14,7 @@ use crate::jobs::stages;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
-use crate::sys::cpu;
+use crate::sys::cpu::CpuLevel;
 
 struct PicturesJob {
     supply: Supply,
@@ -23,7 +23,8 @@ struct PicturesJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    cpu::prepare_decoder()?;
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
     let spec: PicturesSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok(store) = <[OwnedFd; DESCRIPTORS]>::try_from(fds) else {

@@ -22,7 +22,7 @@ use crate::plan::rays::{Pixel, RayTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
-use crate::sys::cpu;
+use crate::sys::cpu::CpuLevel;
 
 /// Rays that are made at once: what lies in arrays between two passes stays in the cache.
 const CHUNK: usize = 1024;
@@ -63,7 +63,8 @@ struct RaysJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    cpu::prepare_decoder()?;
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
     let spec: RaysSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index, files, control, content, table, masks]) = <[OwnedFd; 6]>::try_from(fds) else {

@@ -22,7 +22,7 @@ use crate::pixels::remap::{Level, Place, Taken};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
-use crate::sys::cpu;
+use crate::sys::cpu::CpuLevel;
 
 /// Everything that a worker keeps from view to view.
 struct ViewsJob {
@@ -41,7 +41,8 @@ struct ViewsJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    cpu::prepare_decoder()?;
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
     let spec: ViewsSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let mut fds = fds.into_iter();
