@@ -90,9 +90,7 @@ const LAYERS: Layers<'_> = &[
     ),
     (
         "fuzz_support",
-        &[
-            "error", "sys", "picture", "data", "recipe", "plan", "pool", "jobs",
-        ],
+        &["error", "picture", "data", "recipe", "plan", "pool", "jobs"],
     ),
 ];
 
