@@ -92,13 +92,6 @@ impl PartLimits {
     }
 }
 
-impl PartMemory {
-    /// On the device.
-    pub(crate) fn device_bytes(&self) -> usize {
-        self.rows + self.descriptors + self.work + self.errors
-    }
-}
-
 /// Shared memory of a block, beyond what a kernel declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shared {

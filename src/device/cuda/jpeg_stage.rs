@@ -121,9 +121,6 @@ pub(crate) struct JpegLane {
     descriptors: DeviceBuffer,
     work: DeviceBuffer,
     errors: DeviceBuffer,
-    /// When each stage of the last part ended, if that is measured.
-    #[cfg(test)]
-    marks: Option<std::cell::RefCell<Vec<Event>>>,
     // Last: it is drained before what it uses is freed, in `drop`.
     stream: Stream,
 }
@@ -153,8 +150,6 @@ impl JpegLane {
             descriptors: device(memory.descriptors, "descriptions of coded pictures")?,
             work: device(memory.work, "decoded pictures")?,
             errors: device(memory.errors, "verdicts of pictures")?,
-            #[cfg(test)]
-            marks: None,
             stream: Stream::new(context)?,
         })
     }
@@ -186,7 +181,6 @@ impl JpegLane {
             what: "a lane of JPEG kernels has two parts under way: wait for one".into(),
         })?;
         let slot = &self.slots[self.filling];
-        self.mark()?;
         // SAFETY: pinned, and longer than what is copied (both buffers check that); it stays, as
         // the caller says, or as long as `self`.
         unsafe {
@@ -196,7 +190,6 @@ impl JpegLane {
                 .upload(&self.descriptors, from, launches.descriptors)?;
         }
         self.clear(&launches)?;
-        self.mark()?;
         let batch = self.batch(&slot.part, &launches);
         // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
         // with each picture (`Part::add`), and the launches are those of the same part.
@@ -210,15 +203,6 @@ impl JpegLane {
         let over = self.stream.record()?;
         self.slots[self.filling].over = Some(over);
         self.filling ^= 1;
-        Ok(())
-    }
-
-    /// Keeps when the stages end. In tests alone.
-    fn mark(&self) -> Result<()> {
-        #[cfg(test)]
-        if let Some(marks) = &self.marks {
-            marks.borrow_mut().push(self.stream.mark()?);
-        }
         Ok(())
     }
 
@@ -293,7 +277,6 @@ impl JpegLane {
         ];
         for (module, mut launch) in self.kernels.modules.iter().zip(launches) {
             if launch.blocks == 0 {
-                self.mark()?;
                 continue;
             }
             let [map, words_at] = launch.numbers.each_mut().map(ptr::from_mut);
@@ -308,7 +291,6 @@ impl JpegLane {
             // SAFETY: the arguments are those that the kernel declares, in order and size; what
             // they lead to is right by this function's contract.
             unsafe { module.launch(&self.stream, grid, arguments)? };
-            self.mark()?;
         }
         Ok(())
     }
@@ -355,21 +337,6 @@ impl JpegLane {
         self.context().work("cuMemsetD8Async", || unsafe {
             sys::cuMemsetD8Async(address, 0xA5, len, self.stream.raw())
         })
-    }
-
-    /// Measures the stages of the next part.
-    pub(crate) fn time_stages(&mut self) {
-        self.marks = Some(Default::default());
-    }
-
-    /// Seconds of each stage of the last part: copies, then the kernels.
-    pub(crate) fn stage_times(&self) -> Vec<f64> {
-        let marks = self.marks.as_ref().map(std::cell::RefCell::borrow);
-        let marks = marks.as_deref().map_or(&[][..], Vec::as_slice);
-        let pairs = marks.windows(2);
-        pairs
-            .map(|pair| pair[1].seconds_since(&pair[0]).unwrap())
-            .collect()
     }
 
     /// The window's rows of a picture, without gaps.

@@ -43,7 +43,7 @@ mod tests;
     not(test),
     allow(unused_imports, reason = "the loader does not decode by kernels yet")
 )]
-pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Refusal, Window, gpu_rows};
+pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Window, gpu_rows};
 pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};

@@ -93,12 +93,26 @@ pub(super) struct Codes {
     above: [u32; 16],
     /// Of each length: the index of a symbol less its code.
     offset: [i32; 16],
-    pub(super) spec: Spec,
+    spec: Spec,
+    /// Whether these codes, and the lookups of the table that has them, are those of `spec`. A
+    /// file may state any table, so none of them can stand for "no table yet".
+    is_made: bool,
 }
 
 impl Codes {
+    /// Whether the table of `spec` is made as a whole.
+    pub(super) fn are_made_of(&self, spec: &Spec) -> bool {
+        self.is_made && self.spec == *spec
+    }
+
+    /// The table is made as a whole.
+    pub(super) fn finish(&mut self) {
+        self.is_made = true;
+    }
+
     /// Fails where libjpeg does: codes that overlap, or one of ones alone.
     pub(super) fn set(&mut self, spec: &Spec) -> Result<(), Refusal> {
+        self.is_made = false;
         let (mut code, mut codes) = (0u32, 0);
         for (i, &n) in spec.counts.iter().enumerate() {
             let length = i as u32 + 1;
@@ -149,10 +163,9 @@ impl Default for Dc {
 impl Dc {
     /// Makes the table of `spec`, unless it is that already.
     pub(super) fn set(&mut self, spec: &Spec) -> Result<(), Refusal> {
-        if self.codes.spec == *spec {
+        if self.codes.are_made_of(spec) {
             return Ok(());
         }
-        self.codes.spec = Spec::default();
         if spec.symbols().any(|(_, size)| size > 15) {
             return Err(Refusal::Unsupported);
         }
@@ -167,6 +180,7 @@ impl Dc {
             at = end;
         }
         self.entries[at..].fill(0);
+        self.codes.finish();
         Ok(())
     }
 
@@ -259,10 +273,9 @@ impl Entry {
 impl Ac {
     /// Makes the tables of `spec`, unless they are that already.
     pub(super) fn set(&mut self, spec: &Spec) -> Result<(), Refusal> {
-        if self.codes.spec == *spec {
+        if self.codes.are_made_of(spec) {
             return Ok(());
         }
-        self.codes.spec = Spec::default();
         // A run of zeros in one bit: so many would fit in an index that places overflow.
         if spec.symbols().any(|symbol| symbol == (1, 0xF0)) {
             return Err(Refusal::Unsupported);
@@ -283,7 +296,9 @@ impl Ac {
         for i in 0..self.pairs.len() {
             self.pairs[i] = self.pair_at(i as u32);
         }
-        self.set_lengths(spec)
+        self.set_lengths(spec)?;
+        self.codes.finish();
+        Ok(())
     }
 
     /// The entry of the symbol at the top of these 10 bits: bits of the code, of the value, zeros.

@@ -233,6 +233,67 @@ fn damaged_files_are_refused_or_equal() {
     assert!(all.equal > 500 && all.refused > 500, "{all:?}");
 }
 
+/// `jpeg` with another Huffman table of this class and number (`0x10` is the first of AC).
+fn with_table(jpeg: &[u8], table: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = jpeg[..2].to_vec();
+    let mut at = 2;
+    loop {
+        let length = 2 + usize::from(u16::from_be_bytes([jpeg[at + 2], jpeg[at + 3]]));
+        if jpeg[at + 1] == 0xC4 && jpeg[at + 4] == table {
+            bytes.extend([0xFF, 0xC4, 0, 3 + content.len() as u8, table]);
+            bytes.extend(content);
+        } else {
+            bytes.extend(&jpeg[at..at + length]);
+        }
+        at += length;
+        if jpeg[at - length + 1] == 0xDA {
+            bytes.extend(&jpeg[at..]);
+            return bytes;
+        }
+    }
+}
+
+/// A table without codes is legal. A decoder that has made no table yet must not take it for
+/// made, nor one that has just refused a table: it would decode by that of an earlier file.
+#[test]
+fn a_table_without_codes_is_made_like_any_other() {
+    let (mut forms, mut random) = (Forms::new(), Random::new(7));
+    let good = jpeg(40, 24, Sampling::Grey);
+    for table in [0x00, 0x10] {
+        let empty = with_table(&good, table, &[0; 16]);
+        // Three codes of one bit.
+        let mut overlapping = [0; 19];
+        overlapping[0] = 3;
+        let overlapping = with_table(&good, table, &overlapping);
+        let window = Window {
+            x: 0,
+            y: 0,
+            w: 40,
+            h: 24,
+        };
+        let job = |bytes| Job {
+            bytes,
+            size: (40, 24),
+            components: 1,
+            block: 8,
+            window,
+        };
+        let (_, _, theirs) = reference(&empty, Scale::Full, Pixel::Rgb);
+        let mut pixels = vec![0; 3 * 40 * 24];
+        for earlier in [&[][..], &[&good, &overlapping]] {
+            for decoder in &mut forms.decoders {
+                for file in earlier {
+                    let _ = decoder.decode(&job(file), &mut pixels);
+                    let _ = decoder.decode_general(&job(file), &mut pixels);
+                }
+                let general = decoder.decode_general(&job(&empty), &mut pixels);
+                assert!(general.is_ok() && pixels == theirs, "{:?}", decoder.form);
+            }
+            forms.check(&empty, Scale::Full, 2, &mut random);
+        }
+    }
+}
+
 /// Bytes of headers at random: nothing panics, whatever comes out.
 #[test]
 fn damaged_headers_do_no_harm() {

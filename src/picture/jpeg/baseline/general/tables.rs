@@ -58,10 +58,9 @@ impl Default for Table {
 impl Table {
     /// Makes the table of `spec`, unless it is that already.
     fn set(&mut self, spec: &Spec) -> Result<(), Fatal> {
-        if self.codes.spec == *spec {
+        if self.codes.are_made_of(spec) {
             return Ok(());
         }
-        self.codes.spec = Spec::default();
         self.codes.set(spec).map_err(|_| Fatal::BAD_HUFFMAN)?;
         let mut at = 0;
         for (length, symbol) in spec.symbols().take_while(|&(length, _)| length <= INDEX) {
@@ -84,6 +83,7 @@ impl Table {
                 *whole = (length + size) | run << 8 | u32::from(value) << 16;
             }
         }
+        self.codes.finish();
         Ok(())
     }
 
