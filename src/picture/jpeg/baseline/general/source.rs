@@ -26,6 +26,8 @@ pub(super) struct Source<'a> {
     pub(super) dropped: bool,
     /// libjpeg-turbo reports the first one alone.
     pub(super) first_warning: Option<Warning>,
+    /// Where the first odd stuffing after the last search begins; behind the file if there is none.
+    odd_stuffing: Option<usize>,
 }
 
 const END: u8 = 0xD9;
@@ -39,6 +41,7 @@ impl<'a> Source<'a> {
             next_restart: 0,
             dropped: false,
             first_warning: None,
+            odd_stuffing: None,
         }
     }
 
@@ -99,16 +102,20 @@ impl<'a> Source<'a> {
         None
     }
 
-    /// Whether several 0xff with a 0 behind stand somewhere in the rest of the file.
-    pub(super) fn has_odd_stuffing(&self) -> bool {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let mut parts = rest.split(|&byte| byte == 0xFF).skip(1);
-        let mut is_second = false;
-        parts.any(|part| {
-            let is_odd = is_second && part.first() == Some(&0);
-            is_second = part.is_empty();
-            is_odd
-        })
+    /// Whether several 0xff with a 0 behind stand somewhere in the rest of the file. All calls
+    /// together search the file once: a file may have many scans.
+    pub(super) fn has_odd_stuffing(&mut self) -> bool {
+        let end = self.bytes.len();
+        let place = match self.odd_stuffing {
+            Some(place) if place >= self.at => place,
+            _ => {
+                let mut triples = self.bytes.get(self.at..).unwrap_or_default().windows(3);
+                let found = triples.position(|triple| triple == [0xFF, 0xFF, 0]);
+                found.map_or(end, |ahead| self.at + ahead)
+            }
+        };
+        self.odd_stuffing = Some(place);
+        place < end
     }
 
     /// A byte ahead, without taking it, inside of the file.
@@ -172,6 +179,22 @@ impl<'a> Source<'a> {
                 // One of the next two, or the end of the scan: what is between is lost.
                 _ => return,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_stuffing_is_found_from_each_place() {
+        let bytes = b"\xff\0a\xff\xff\0\xff\xff\xff\0b\xff\xff";
+        let mut source = Source::new(bytes);
+        for at in 0..=bytes.len() + 1 {
+            source.at = at;
+            // The last one begins at 7.
+            assert_eq!(source.has_odd_stuffing(), at <= 7, "{at}");
         }
     }
 }
