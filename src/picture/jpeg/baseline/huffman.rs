@@ -216,6 +216,9 @@ pub(super) const END: u64 = 128;
 pub(super) const END_ALONE: u64 = 256;
 const BY_HAND: u64 = 400;
 
+/// The same in [`Ac::lengths`].
+const LENGTH_BY_HAND: u16 = 255 << 8;
+
 /// The table of AC coefficients.
 #[derive(Debug, Clone)]
 pub(super) struct Ac {
@@ -229,6 +232,8 @@ pub(super) struct Ac {
     /// Tables of fewer bits, of which `lengths` is made.
     shorter: [u16; 1 << SKIP_BITS],
     codes: Codes,
+    /// Whether `pairs` and `lengths` are made; else they say "by hand" throughout.
+    has_lookups: bool,
 }
 
 impl Default for Ac {
@@ -239,6 +244,7 @@ impl Default for Ac {
             single: [0; 1 << PAIR_BITS],
             shorter: [0; 1 << SKIP_BITS],
             codes: Codes::default(),
+            has_lookups: false,
         }
     }
 }
@@ -262,20 +268,43 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn new(taken: u32, shift: u32, size: u32, first: (u32, i32), go: u64) -> Self {
+    const BY_HAND: Self = Self::new(0, 0, 1, (0, 0), BY_HAND);
+
+    const fn new(taken: u32, shift: u32, size: u32, first: (u32, i32), go: u64) -> Self {
         Self {
             step: taken | shift << 8 | ((64 - size) & 63) << 16 | (go as u32) << 23,
-            values: u32::from(first.1 as u16) | (first.0 + 1) << 16 | ((1 << size) - 1) << 21,
+            values: first.1 as u16 as u32 | (first.0 + 1) << 16 | ((1 << size) - 1) << 21,
         }
     }
 }
 
 impl Ac {
-    /// Makes the tables of `spec`, unless they are that already.
-    pub(super) fn set(&mut self, spec: &Spec) -> Result<(), Refusal> {
-        if self.codes.are_made_of(spec) {
+    /// Makes the tables of `spec`, unless they are that already. For the `few` bytes of a small
+    /// picture it makes no lookups of several symbols, which would take longer than the picture,
+    /// unless the file before had the same table.
+    pub(super) fn set(&mut self, spec: &Spec, few: bool) -> Result<(), Refusal> {
+        let is_made = self.codes.are_made_of(spec);
+        if is_made && self.has_lookups {
             return Ok(());
         }
+        if !is_made {
+            self.set_single(spec)?;
+        }
+        self.has_lookups = is_made || !few;
+        if self.has_lookups {
+            for i in 0..self.pairs.len() {
+                self.pairs[i] = self.pair_at(i as u32);
+            }
+            self.set_lengths(spec)?;
+        } else {
+            self.pairs.fill(Entry::BY_HAND);
+            self.lengths.fill(LENGTH_BY_HAND);
+        }
+        self.codes.finish();
+        Ok(())
+    }
+
+    fn set_single(&mut self, spec: &Spec) -> Result<(), Refusal> {
         // A run of zeros in one bit: so many would fit in an index that places overflow.
         if spec.symbols().any(|symbol| symbol == (1, 0xF0)) {
             return Err(Refusal::Unsupported);
@@ -293,11 +322,6 @@ impl Ac {
             at = end;
         }
         self.single[at..].fill(0);
-        for i in 0..self.pairs.len() {
-            self.pairs[i] = self.pair_at(i as u32);
-        }
-        self.set_lengths(spec)?;
-        self.codes.finish();
         Ok(())
     }
 
@@ -308,17 +332,16 @@ impl Ac {
     }
 
     fn pair_at(&self, bits: u32) -> Entry {
-        let by_hand = Entry::new(0, 0, 1, (0, 0), BY_HAND);
         let (length, size, run) = self.single(bits);
         if length == 0 || size == 0 && run > 0 {
-            return by_hand;
+            return Entry::BY_HAND;
         }
         if size == 0 {
             return Entry::new(length, 0, 1, (0, 0), END_ALONE);
         }
         let taken = length + size;
         if taken > MOST_BITS || size > MOST_OF_VALUE {
-            return by_hand;
+            return Entry::BY_HAND;
         }
         // Adds the end of the block to an entry, if its code is among the bits too.
         let with_end = |mut entry: Entry, taken: u32| {
@@ -363,7 +386,13 @@ impl Ac {
             let (shorter, own) = self.shorter.split_at_mut(1 << bits);
             fill_lengths(spec, bits, &mut own[..1 << bits], shorter, 0)?;
         }
-        fill_lengths(spec, SKIP_BITS, &mut self.lengths, &self.shorter, 255 << 8)
+        fill_lengths(
+            spec,
+            SKIP_BITS,
+            &mut self.lengths,
+            &self.shorter,
+            LENGTH_BY_HAND,
+        )
     }
 
     #[inline(always)]

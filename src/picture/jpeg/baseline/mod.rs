@@ -62,6 +62,9 @@ use rows::Rows;
 use scan::{Scan, Tables, Waiting};
 use stream::Stream;
 
+/// Coded data of fewer bytes take less time by hand than lookups of new Huffman tables.
+const FEW_BYTES: usize = 2048;
+
 /// The buffers of a decoder, which grow to what pictures need.
 #[derive(Debug)]
 pub(crate) struct Decoder {
@@ -142,10 +145,16 @@ impl Decoder {
         }
         let plan = planes::plan(frame, job, out.len(), &mut self.planes)?;
         let window = job.window;
-        for component in frame.components() {
-            let (dc, ac) = (component.dc & 1, component.ac & 1);
-            tables.dc[dc].set(&frame.dc[dc])?;
-            tables.ac[ac].set(&frame.ac[ac])?;
+        let few = job.bytes.len().saturating_sub(frame.scan) < FEW_BYTES;
+        for number in 0..2 {
+            let mut components = frame.components().iter();
+            if components.any(|component| usize::from(component.dc & 1) == number) {
+                tables.dc[number].set(&frame.dc[number])?;
+            }
+            let mut components = frame.components().iter();
+            if components.any(|component| usize::from(component.ac & 1) == number) {
+                tables.ac[number].set(&frame.ac[number], few)?;
+            }
         }
         let (planes, spare) = self.planes.split_at_mut(plan.bytes);
         let mut rows = Rows {

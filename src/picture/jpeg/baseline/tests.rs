@@ -233,6 +233,22 @@ fn damaged_files_are_refused_or_equal() {
     assert!(all.equal > 500 && all.refused > 500, "{all:?}");
 }
 
+/// The first small file with a table is decoded by hand, the next by lookups.
+#[test]
+fn small_files_are_equal_by_hand_and_by_lookups() {
+    let mut random = Random::new(8);
+    for sampling in Sampling::ALL {
+        for (side, quality) in [(9, 95), (24, 80), (40, 30)] {
+            for scale in [Scale::Full, Scale::Half] {
+                let mut forms = Forms::new();
+                let jpeg = encode(side, side + 3, sampling, quality, false, 2);
+                let outcomes = forms.check(&jpeg, scale, 3, &mut random);
+                assert_eq!(outcomes.refused, 0, "{sampling:?} {side}");
+            }
+        }
+    }
+}
+
 /// `jpeg` with another Huffman table of this class and number (`0x10` is the first of AC).
 fn with_table(jpeg: &[u8], table: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = jpeg[..2].to_vec();
