@@ -26,7 +26,7 @@ mod encoder;
 mod header;
 #[cfg_attr(
     not(feature = "codecs"),
-    allow(dead_code, reason = "most of it is for who makes rows")
+    allow(dead_code, reason = "most of it is used where rows are made")
 )]
 pub(crate) mod plain;
 mod region;

@@ -2,7 +2,7 @@
 //! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and
 //! damage of all kinds, with its bytes, its verdicts and its words.
 //!
-//! Plain rather than fast. Coefficients become pixels in the same way as of other files.
+//! Fast enough rather than fastest. Coefficients become pixels in the same way as of other files.
 //! A file of one scan is read up to the last row that is needed, one of several scans to its end.
 //! Knows nothing of limits, but for the number of scans: the caller bounds the coefficients of
 //! several scans, two bytes each.
@@ -134,6 +134,7 @@ impl General {
         let plan = planes::plan(&frame, job, out.len(), buffers.planes);
         let plan = plan.map_err(|refusal| match refusal {
             Refusal::NoMemory => Failure::NoMemory,
+            // `JpegDecoder` has compared window and size: only the factors are left.
             _ => Fatal::FRACTIONS.into(),
         })?;
         let Self {

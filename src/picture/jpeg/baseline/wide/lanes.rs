@@ -167,7 +167,7 @@ macro_rules! lanes {
             #[inline(always)]
             fn row(self, from: &Pair, row: usize, _block: usize) -> __m256i {
                 let (rows, _) = from.0.as_chunks::<16>();
-                // SAFETY: reads the 32 bytes of a chunk; there is no need of alignment.
+                // SAFETY: reads the 32 bytes of a chunk, wherever it lies; `self` is the proof of AVX2.
                 unsafe { _mm256_loadu_si256(rows[row].as_ptr().cast()) }
             }
 
@@ -180,7 +180,7 @@ macro_rules! lanes {
             #[inline(always)]
             fn bytes(self, from: &[u8]) -> Option<__m256i> {
                 let from = from.first_chunk::<32>()?;
-                // SAFETY: reads the 32 bytes of `from`; there is no need of alignment.
+                // SAFETY: reads the 32 bytes of `from`, wherever it lies; `self` is the proof of AVX2.
                 Some(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
             }
 
@@ -196,7 +196,7 @@ macro_rules! lanes {
                 let Some(to) = to.first_chunk_mut::<32>() else {
                     return false;
                 };
-                // SAFETY: writes the 32 bytes of `to`; there is no need of alignment.
+                // SAFETY: writes the 32 bytes of `to`, wherever it lies; `self` is the proof of AVX2.
                 unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) };
                 true
             }
