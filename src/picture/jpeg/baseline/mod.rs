@@ -148,11 +148,11 @@ impl Decoder {
         let few = job.bytes.len().saturating_sub(frame.scan) < FEW_BYTES;
         for number in 0..2 {
             let mut components = frame.components().iter();
-            if components.any(|component| usize::from(component.dc & 1) == number) {
+            if components.any(|component| component.dc & 1 == number) {
                 tables.dc[number].set(&frame.dc[number])?;
             }
             let mut components = frame.components().iter();
-            if components.any(|component| usize::from(component.ac & 1) == number) {
+            if components.any(|component| component.ac & 1 == number) {
                 tables.ac[number].set(&frame.ac[number], few)?;
             }
         }
