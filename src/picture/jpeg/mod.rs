@@ -15,6 +15,7 @@
 //!   the kernels that decode on a GPU.
 //! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
 //! - `oracle`: libjpeg-turbo for tests.
+//! - `fixtures`, `generators`: files for tests: usual ones, and those that no encoder writes.
 
 #[cfg(feature = "codecs")]
 mod baseline;
@@ -34,9 +35,13 @@ mod region;
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod fixtures;
 #[cfg(all(test, feature = "codecs"))]
+mod generators;
+#[cfg(all(test, feature = "codecs"))]
 mod oracle;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
+#[cfg(all(test, feature = "codecs"))]
+mod verdict_tests;
 
 #[cfg(feature = "codecs")]
 #[cfg_attr(

@@ -1,8 +1,9 @@
 //! JPEG: any bytes, at each scale, whole and in a window, by each form of the decoder.
 //!
 //! The first byte chooses the scale, the next four the window, the rest is the file. All forms
-//! agree on the verdict, its words and the pixels. A window is refused like the whole picture, and
-//! has the same pixels. (`src/picture/jpeg/tests.rs` compares them with libjpeg-turbo's.)
+//! agree on the verdict, its words and the pixels, and so do new decoders, which have decoded no
+//! other input. A window is refused like the whole picture, and has the same pixels.
+//! (`src/picture/jpeg/verdict_tests.rs` compares them with libjpeg-turbo's.)
 
 use featherload::fuzz_support::{JpegForms, Pixels};
 
@@ -12,8 +13,12 @@ const MAX_PIXELS: u64 = 1 << 16;
 const MAX_SCRATCH: u64 = 64 << 20;
 
 pub fn target() -> Target {
-    let mut forms = JpegForms::new(MAX_PIXELS, MAX_SCRATCH);
+    let mut forms = new_forms();
     Box::new(move |data| run(&mut forms, data))
+}
+
+fn new_forms() -> JpegForms {
+    JpegForms::new(MAX_PIXELS, MAX_SCRATCH)
 }
 
 fn run(forms: &mut JpegForms, data: &[u8]) {
@@ -33,6 +38,11 @@ fn run(forms: &mut JpegForms, data: &[u8]) {
     };
     let ((x, w), (y, h)) = (part(width, x, w), part(height, y, h));
     let whole = agreed(forms, bytes, denominator, [0, 0, width, height]);
+    let by_new = agreed(&mut new_forms(), bytes, denominator, [0, 0, width, height]);
+    assert!(
+        are_same(&whole, &by_new),
+        "decoders of earlier inputs and new ones differ"
+    );
     let window = agreed(forms, bytes, denominator, [x, y, w, h]);
     let (whole, window) = match (whole, window) {
         (Ok(whole), Ok(window)) => (whole, window),
@@ -58,14 +68,18 @@ fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4
     let mut results = forms.decode(bytes, denominator, window);
     let (name, last) = results.pop().expect("one form at least");
     for (other, result) in results {
-        let is_same = match (&last, &result) {
-            (Ok(last), Ok(result)) => last == result,
-            (Err(last), Err(result)) => {
-                (last.kind as u8, &last.reason) == (result.kind as u8, &result.reason)
-            }
-            _ => false,
-        };
-        assert!(is_same, "{name} and {other} differ");
+        assert!(are_same(&last, &result), "{name} and {other} differ");
     }
     last
+}
+
+/// The same pixels, or the same fault in the same words.
+fn are_same(one: &Pixels, other: &Pixels) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(one), Err(other)) => {
+            (one.kind as u8, &one.reason) == (other.kind as u8, &other.reason)
+        }
+        _ => false,
+    }
 }
