@@ -6,6 +6,10 @@
 #[allow(dead_code, unused_imports, reason = "a part of the library")]
 mod baseline;
 
+#[path = "../src/picture/jpeg/standard.rs"]
+#[allow(dead_code, reason = "a part of the library")]
+mod standard;
+
 use baseline::{Decoder, Form, Job, Window};
 
 /// Sizes of the frame, and the number of components.

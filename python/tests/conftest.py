@@ -25,6 +25,9 @@ import featherload
 from featherload._helper import helper
 from featherload._preview import _png as png
 
+# What starts the tests in the background may have it ignored, and some tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 Cli = Callable[..., Any]
 
 BUCKETS = itertools.count()

@@ -10,6 +10,7 @@
 //! - `bytes`: what it scans, in memory or in a file.
 //! - `plain`: the form of a file that a device's engines take; pure.
 //! - `region`: a part of a picture, and the size of a decode; pure.
+//! - `standard`: tables that the standard prints; pure.
 //! - `decoder`: limits, verdicts, and what decodes a file.
 //! - `baseline`: the decoder itself, with the bytes of libjpeg-turbo; in `gpu_rows` of it rows for
 //!   the kernels that decode on a GPU.
@@ -31,6 +32,8 @@ mod header;
 )]
 pub(crate) mod plain;
 mod region;
+#[cfg(feature = "codecs")]
+mod standard;
 
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) mod fixtures;

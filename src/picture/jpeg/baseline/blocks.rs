@@ -4,6 +4,7 @@
 //! there, taken back and done by hand: long codes, runs of 16 zeros, and a lookup that ran over
 //! the end of the block.
 
+use super::super::standard::ZIGZAG;
 use super::bits::{Bits, Data};
 use super::huffman::{Ac, Dc, END, END_ALONE};
 
@@ -34,7 +35,7 @@ const fn places() -> Places {
     let mut places = [[NO_PLACE; 512]; 2];
     let mut i = 0;
     while i < 64 {
-        let natural = super::frame::ZIGZAG[i];
+        let natural = ZIGZAG[i];
         let place = natural / 8 * 16 + natural % 8;
         places[0][i + 1] = place;
         places[1][i + 1] = place + 8;

@@ -3,6 +3,7 @@
 //! Strict on purpose: whatever a usual writer does not write is `Unsupported`, and another
 //! decoder judges the file.
 
+use super::super::standard::ZIGZAG;
 use super::huffman::Spec;
 use super::job::Refusal;
 
@@ -72,13 +73,6 @@ pub(super) struct Frame {
     pub(super) dc: [Spec; 2],
     pub(super) ac: [Spec; 2],
 }
-
-/// Position in a block of each coefficient of the zigzag order (T.81, Figure A.6).
-pub(super) const ZIGZAG: [u8; 64] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
-    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
-    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-];
 
 /// Blocks of an MCU of several components (T.81, B.2.3).
 pub(super) const MAX_BLOCKS: usize = 10;

@@ -290,8 +290,10 @@ impl Ac {
         if !is_made {
             self.set_single(spec)?;
         }
-        self.has_lookups = is_made || !few;
-        if self.has_lookups {
+        // Not before they are made as a whole.
+        self.has_lookups = false;
+        let with_lookups = is_made || !few;
+        if with_lookups {
             for i in 0..self.pairs.len() {
                 self.pairs[i] = self.pair_at(i as u32);
             }
@@ -300,6 +302,7 @@ impl Ac {
             self.pairs.fill(Entry::BY_HAND);
             self.lengths.fill(LENGTH_BY_HAND);
         }
+        self.has_lookups = with_lookups;
         self.codes.finish();
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::super::fixtures::{Random, Sampling, encode, jpeg, photos};
 use super::super::oracle::{Pixel, reference};
 use super::super::region::Scale;
+use super::super::standard::ZIGZAG;
 use super::blocks::{Pair, Target};
 use super::kernels::{Kernels, Plain};
 use super::*;
@@ -453,8 +454,8 @@ mod wide {
             let size = [3, 200, 3000, 65536][round / 7 % 4];
             let mut pair = Pair([0; 256]);
             let mut q = [0; 64];
-            for i in 0..end as usize {
-                let place = usize::from(frame::ZIGZAG[i]);
+            for (i, &place) in ZIGZAG.iter().enumerate().take(end as usize) {
+                let place = usize::from(place);
                 for block in [0, 8] {
                     if i == 0 || random.below(3) > 0 {
                         pair.0[place / 8 * 16 + place % 8 + block] = number(&mut random, size);

@@ -1,7 +1,7 @@
-//! What stands in front of the coded data.
+//! The segments before the coded data.
 
+use super::super::standard::{HUFFMAN_TABLES, HuffmanTable, ZIGZAG};
 use super::bits::Output;
-use super::tables::{AC, DC, Huffman, ZIGZAG};
 
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
@@ -33,12 +33,15 @@ pub(super) fn begin((height, width): (u16, u16), divisors: &[[u8; 64]; 2], out: 
     // Eight bits, three components: number, sampling factors, table of divisors.
     let frame = [8, h1, h0, w1, w0, 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1];
     segment(SOF0, &[&frame], out);
-    let huffman = |id: u8, table: &Huffman, out: &mut Output<'_>| {
-        segment(DHT, &[&[id], &table.lengths, table.symbols], out);
-    };
-    for (id, (dc, ac)) in (0..).zip(DC.iter().zip(&AC)) {
-        huffman(id, dc, out);
-        huffman(0x10 | id, ac, out);
+    let [dc_luma, dc_chroma, ac_luma, ac_chroma] = &HUFFMAN_TABLES;
+    let tables: [(u8, &HuffmanTable); 4] = [
+        (0x00, dc_luma),
+        (0x10, ac_luma),
+        (0x01, dc_chroma),
+        (0x11, ac_chroma),
+    ];
+    for (id, table) in tables {
+        segment(DHT, &[&[id], &table.counts, table.symbols], out);
     }
     // Three components with their Huffman tables; all coefficients in one scan.
     segment(SOS, &[&[3, 1, 0, 2, 0x11, 3, 0x11, 0, 63, 0]], out);

@@ -5,7 +5,7 @@
 //! and quality give the same bytes, whatever instructions the CPU has. Pure, and allocates
 //! nothing: an MCU at a time goes from pixels to coded data.
 //!
-//! - `tables`: the standard's tables; `markers`: the segments in front of the coded data.
+//! - `tables`: divisors and codes; `markers`: the segments before the coded data.
 //! - `samples`: an MCU's pixels to blocks of samples, and what lies outside the picture.
 //! - `transform`: the forward transform; `quantizer`: its divisors.
 //! - `blocks`: coefficients to codes; `bits`: codes to bytes; `scan`: the loop over MCUs.

@@ -1,9 +1,9 @@
 //! The forward transform and quantization, one block at a time: libjpeg-turbo's "islow"
 //! (jfdctint). Integers with 13 bits of fraction. Of samples of 8 bits no value wraps.
 
+use super::super::standard::ZIGZAG;
 use super::quantizer::Quantizer;
 use super::samples::Pair;
-use super::tables::ZIGZAG;
 
 /// Quantized coefficients of two blocks, each in zigzag order.
 #[derive(Debug, Clone, PartialEq)]

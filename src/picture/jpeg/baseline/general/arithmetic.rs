@@ -1,7 +1,7 @@
 //! Arithmetic decoding of sequential and progressive scans (ITU-T T.81, F.2.4 and G.2.3), as
 //! `jdarith.c` decodes damaged ones: what makes no sense ends the data up to the next restart.
 
-use super::super::frame::ZIGZAG;
+use super::super::super::standard::ZIGZAG;
 use super::decisions::{Bin, Decisions, EVEN};
 use super::entropy::{Block, Conditioning, Entropy, Mcu, Scan, Tables};
 use super::fatal::Fatal;

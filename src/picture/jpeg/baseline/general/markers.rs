@@ -1,7 +1,8 @@
 //! The markers before and between scans (`jdmarker.c`, `jdinput.c`): the frame, its components,
 //! tables, and the headers of scans.
 
-use super::super::frame::{ADOBE_BYTES, Colour, JFIF_BYTES, MAX_BLOCKS, MAX_SIDE, ZIGZAG};
+use super::super::super::standard::{HUFFMAN_TABLES, ZIGZAG};
+use super::super::frame::{ADOBE_BYTES, Colour, JFIF_BYTES, MAX_BLOCKS, MAX_SIDE};
 use super::super::huffman::Spec;
 use super::entropy::{InScan, Scan, Tables};
 use super::fatal::Fatal;
@@ -350,10 +351,10 @@ impl Markers {
         ended(left)
     }
 
-    /// The tables of files that state none (Motion JPEG), where there are none yet: those of
-    /// T.81, K.3.
-    pub(super) fn set_usual_tables(&mut self) {
-        for (number, table) in super::usual_tables::ALL.iter().enumerate() {
+    /// The tables of files that state none (Motion JPEG), where there are none yet: those that
+    /// the standard prints.
+    pub(super) fn set_standard_tables(&mut self) {
+        for (number, table) in HUFFMAN_TABLES.iter().enumerate() {
             let specs = match number {
                 0 | 1 => &mut self.tables.dc,
                 _ => &mut self.tables.ac,

@@ -8,7 +8,7 @@
 //! several scans, two bytes each.
 //!
 //! - `fatal`: why a file is given up; `source`: bytes, markers and warnings.
-//! - `markers`: the frame, tables, headers of scans; `usual_tables`: those of Motion JPEG.
+//! - `markers`: the frame, tables, headers of scans.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
 //!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
 //! - `arithmetic`: the decoder of arithmetic coding; `decisions`: its binary decisions.
@@ -30,7 +30,6 @@ mod sequential;
 mod smoothing;
 mod source;
 mod tables;
-mod usual_tables;
 mod zigzag;
 
 #[cfg(test)]
@@ -153,7 +152,7 @@ impl General {
             (true, _) => file.begin(buffers.form, arithmetic, coefficients)?,
             (false, true) => file.begin(buffers.form, progressive, coefficients)?,
             (false, false) => {
-                file.markers.set_usual_tables();
+                file.markers.set_standard_tables();
                 file.begin(buffers.form, sequential, coefficients)?;
             }
         }

@@ -1,6 +1,6 @@
 //! Places of coefficients in natural order.
 
-use super::super::frame::ZIGZAG;
+use super::super::super::standard::ZIGZAG;
 
 /// Of each place in zigzag order its place in natural order. What runs over the end of a block
 /// goes to its last place, as in libjpeg-turbo.

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::tables::ZIGZAG;
+use super::super::super::standard::ZIGZAG;
 use super::super::transform::Coefficients;
 use super::lanes::{load_bytes_twice, store_both};
 

@@ -1,26 +1,36 @@
-//! The Huffman tables of ITU-T T.81, K.3, which Motion JPEG leaves out of its pictures.
+//! Tables that the standard prints (ITU-T T.81): the decoder and the encoder use the same.
 
-/// A table as DHT states it.
-pub(super) struct Usual {
+/// Position in a block of each coefficient of the zigzag order (T.81, Figure A.6).
+pub(super) const ZIGZAG: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
+    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// A Huffman table as a file states it.
+#[derive(Debug)]
+pub(super) struct HuffmanTable {
+    /// How many codes have 1 to 16 bits.
     pub(super) counts: [u8; 16],
     pub(super) symbols: &'static [u8],
 }
 
-/// DC of luma and chroma, AC of luma and chroma.
-pub(super) const ALL: [Usual; 4] = [
-    Usual {
+/// DC of luma (table K.3) and chroma (K.4), AC of luma (K.5) and chroma (K.6). A symbol of AC is a
+/// run of zeros and the bits of a value. Motion JPEG leaves these tables out of its pictures.
+pub(super) const HUFFMAN_TABLES: [HuffmanTable; 4] = [
+    HuffmanTable {
         counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
         symbols: &[
             0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
         ],
     },
-    Usual {
+    HuffmanTable {
         counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0],
         symbols: &[
             0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
         ],
     },
-    Usual {
+    HuffmanTable {
         counts: [0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125],
         symbols: &[
             0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51,
@@ -37,7 +47,7 @@ pub(super) const ALL: [Usual; 4] = [
             0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa,
         ],
     },
-    Usual {
+    HuffmanTable {
         counts: [0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119],
         symbols: &[
             0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07,
