@@ -5,9 +5,8 @@
 //!                                                 from a multiple of 64
 //! ```
 //!
-//! Where the engines of a device decode the sample, its file stands in the pixels' place, in
-//! the plain form that they take (`picture/jpeg/plain.rs`), and the header says where in the
-//! whole picture the crop lies.
+//! Where a device decodes the sample, the coded crop stands in the pixels' place: a row for the
+//! kernels of JPEGs (`picture/jpeg/baseline/gpu_rows`).
 //!
 //! Written by a worker, read by the consumer. Who decodes files of strangers may
 //! write anything, so every number of a header is checked before it is used.
@@ -96,12 +95,9 @@ pub(crate) struct CropHeader {
     /// How many of `step` are done.
     pub(crate) steps: u32,
     pub(crate) step: [CropStep; MAX_CROP_STEPS],
-    /// Bytes of the file that stand in the pixels' place; 0 = pixels do.
+    /// Bytes of the coded crop that stands in the pixels' place; 0 = pixels do.
     pub(crate) coded: u32,
-    /// Of such a file: width and height of the picture, and the crop's left and top in it.
-    pub(crate) picture: [u32; 2],
-    pub(crate) corner: [u32; 2],
-    pub(crate) reserved: [u32; 3],
+    pub(crate) reserved: [u32; 7],
 }
 
 /// What may stand in a row.
@@ -109,12 +105,18 @@ pub(crate) struct CropHeader {
 pub(crate) enum Takes {
     /// Pixels alone.
     Pixels,
-    /// Files too, for engines.
-    Files,
+    /// Coded crops too.
+    Coded,
 }
 
 /// Bytes in front of the weights.
 pub(crate) const CROP_HEADER: usize = size_of::<CropHeader>();
+
+/// Where [`CropHeader::coded`] stands in it.
+pub(crate) const CROP_HEADER_CODED: std::ops::Range<usize> = {
+    let at = std::mem::offset_of!(CropHeader, coded);
+    at..at + size_of::<u32>()
+};
 
 impl CropRoom {
     /// Where the pixels begin, bytes of the row.
@@ -139,7 +141,7 @@ impl CropHeader {
         across.saturating_add(down)
     }
 
-    /// Bytes of the pixels, or of the file in their place.
+    /// Bytes of the pixels, or of the coded crop in their place.
     pub(crate) fn held_bytes(&self) -> u64 {
         match self.coded {
             0 => (3 * u64::from(self.width)).saturating_mul(u64::from(self.height)),
@@ -147,21 +149,9 @@ impl CropHeader {
         }
     }
 
-    /// Whether weights and pixels, or the file, have room.
+    /// Whether weights and pixels, or the coded crop, have room.
     pub(crate) fn fits(&self, room: CropRoom) -> bool {
         self.table_bytes() <= room.tables as u64 && self.held_bytes() <= room.pixels as u64
-    }
-
-    /// Whether the crop of a file lies in its picture.
-    fn lies_in_its_picture(&self) -> bool {
-        let sides = [self.width, self.height];
-        let ends = self
-            .corner
-            .iter()
-            .zip(sides)
-            .map(|(at, side)| at.checked_add(side));
-        ends.zip(self.picture)
-            .all(|(end, most)| end.is_some_and(|end| end <= most))
     }
 
     pub(crate) fn flags(placement: Placement) -> u32 {
@@ -212,10 +202,10 @@ impl CropHeader {
                 header.table_bytes()
             ));
         }
-        if header.coded != 0 && (takes == Takes::Pixels || !header.lies_in_its_picture()) {
+        if header.coded != 0 && takes == Takes::Pixels {
             return Err(format!(
-                "a file of {} bytes, and the crop at {:?} of its {:?} pixels, are none for engines",
-                header.coded, header.corner, header.picture
+                "a coded crop of {} bytes stands where workers decode",
+                header.coded
             ));
         }
         let shown = header

@@ -140,19 +140,7 @@ impl Stored {
 
     /// What is decoded for these steps.
     pub(crate) fn cut(self, program: &SampleProgram, steps: &[OpStep]) -> Cut {
-        self.cut_in(program.decode, program, steps)
-    }
-
-    /// What is used for these steps of a picture that engines decode at full size.
-    #[cfg_attr(
-        not(feature = "codecs"),
-        allow(dead_code, reason = "for who makes rows")
-    )]
-    pub(crate) fn cut_at_full_size(self, program: &SampleProgram, steps: &[OpStep]) -> Cut {
-        self.cut_in(DecodeMode::Full, program, steps)
-    }
-
-    fn cut_in(self, mode: DecodeMode, program: &SampleProgram, steps: &[OpStep]) -> Cut {
+        let mode = program.decode;
         let placement = self.orientation.placement();
         let whole = Fold::nothing(self.size, placement);
         let opened = match self.part {

@@ -76,38 +76,33 @@ impl fmt::Display for Upload {
     }
 }
 
-/// Which decoders make the pixels of JPEGs for a device.
-///
-/// Some devices have JPEG engines (H100 and later data centre cards, A100 and others), which
-/// decode beside the workers. Their values are not the CPU's, and they see no damage in coded
-/// data; so they are never used unless asked for.
+/// Who decodes JPEGs for a device. Pixels do not depend on it: the device's kernels make those of
+/// the CPU's decoder, bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DecodeOn {
-    /// The workers.
+    /// As [`DecodeOn::Gpu`], where batches end on a device, the recipe lets it make the rows and
+    /// there is memory for it; else as [`DecodeOn::Cpu`].
     #[default]
-    Cpu,
-    /// The engines, all pictures that they take; the workers the others.
-    Engines,
-    /// Engines and workers share them, each as much as it can do.
-    Both,
-    /// As `Both` where the device has engines that can be used, else as `Cpu`: the numeric
-    /// profile says which it was.
     Auto,
+    /// The device, all files that its kernels take: sequential Huffman JPEGs of 8 bits in one
+    /// scan, grey or in three components, that fit their row. Workers decode the others.
+    Gpu,
+    /// The workers.
+    Cpu,
 }
 
 impl DecodeOn {
-    const ALL: [Self; 4] = [Self::Cpu, Self::Engines, Self::Both, Self::Auto];
+    const ALL: [Self; 3] = [Self::Auto, Self::Gpu, Self::Cpu];
 }
 
 impl fmt::Display for DecodeOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Cpu => "cpu",
-            Self::Engines => "engines",
-            Self::Both => "both",
             Self::Auto => "auto",
+            Self::Gpu => "gpu",
+            Self::Cpu => "cpu",
         })
     }
 }
@@ -119,7 +114,7 @@ impl FromStr for DecodeOn {
         let found = Self::ALL.into_iter().find(|on| on.to_string() == s);
         found.ok_or_else(|| {
             Error::config(format!(
-                "decode_on '{s}' is unknown: use cpu, engines, both, or auto"
+                "decode_on '{s}' is unknown: use auto, gpu, or cpu"
             ))
         })
     }

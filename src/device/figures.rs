@@ -40,18 +40,21 @@ pub struct DeviceTimes {
     pub copied_bytes: u64,
     /// Bytes of crops that the kernel has read out of slots.
     pub in_place_bytes: u64,
-    /// The JPEG engines; zeros where they decode nothing.
-    pub engines: EngineTimes,
+    /// JPEGs that the device decoded; zeros where workers decode all.
+    pub jpegs: JpegTimes,
 }
 
-/// What the JPEG engines of a device did.
+/// What a device decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct EngineTimes {
-    /// Pictures that were put into submissions.
+pub struct JpegTimes {
+    /// JPEGs that were given to the device's kernels.
     pub pictures: u64,
-    pub submissions: u64,
-    /// Seconds in which they had at least one submission, its rows included.
+    /// Of those, that the kernels flagged and the CPU decoded again.
+    pub decoded_again: u64,
+    /// Parts of batches in which they were decoded.
+    pub parts: u64,
+    /// Seconds in which at least one part was under way, its rows included.
     pub busy_s: f64,
 }
 
@@ -69,9 +72,10 @@ impl AddAssign for DeviceTimes {
         self.kernel_s += more.kernel_s;
         self.copied_bytes += more.copied_bytes;
         self.in_place_bytes += more.in_place_bytes;
-        self.engines.pictures += more.engines.pictures;
-        self.engines.submissions += more.engines.submissions;
-        self.engines.busy_s += more.engines.busy_s;
+        self.jpegs.pictures += more.jpegs.pictures;
+        self.jpegs.decoded_again += more.jpegs.decoded_again;
+        self.jpegs.parts += more.jpegs.parts;
+        self.jpegs.busy_s += more.jpegs.busy_s;
     }
 }
 
@@ -86,10 +90,11 @@ impl Sub for DeviceTimes {
             kernel_s: self.kernel_s - earlier.kernel_s,
             copied_bytes: self.copied_bytes - earlier.copied_bytes,
             in_place_bytes: self.in_place_bytes - earlier.in_place_bytes,
-            engines: EngineTimes {
-                pictures: self.engines.pictures - earlier.engines.pictures,
-                submissions: self.engines.submissions - earlier.engines.submissions,
-                busy_s: self.engines.busy_s - earlier.engines.busy_s,
+            jpegs: JpegTimes {
+                pictures: self.jpegs.pictures - earlier.jpegs.pictures,
+                decoded_again: self.jpegs.decoded_again - earlier.jpegs.decoded_again,
+                parts: self.jpegs.parts - earlier.jpegs.parts,
+                busy_s: self.jpegs.busy_s - earlier.jpegs.busy_s,
             },
         }
     }

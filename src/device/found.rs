@@ -1,7 +1,6 @@
 //! What there is to know of the devices of a machine.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -30,37 +29,6 @@ pub struct DeviceInfo {
     pub total_bytes: u64,
     /// Why featherload cannot use it, if it cannot.
     pub unusable: Option<String>,
-}
-
-/// The JPEG engines of a device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct EngineInfo {
-    /// The library that drives them, with its version: part of the numeric profile.
-    pub library: String,
-    /// Where it lies.
-    pub path: PathBuf,
-    /// How many engines the device has.
-    pub engines: u32,
-}
-
-impl fmt::Display for EngineInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (engines, library) = (self.engines, &self.library);
-        write!(
-            f,
-            "{engines} JPEG engines, by {library} ({})",
-            self.path.display()
-        )
-    }
-}
-
-impl DeviceInfo {
-    /// How many JPEG engines a device of this kind has, where that is known without them: asking
-    /// takes half a second on an H100. None for a part of a device (MIG), which has some of them.
-    pub(crate) fn expected_engines(&self) -> Option<u32> {
-        (self.capability == (9, 0) && !self.name.contains("MIG")).then_some(7)
-    }
 }
 
 impl fmt::Display for DeviceInfo {

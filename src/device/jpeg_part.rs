@@ -8,6 +8,8 @@ mod tests;
 
 use std::mem::size_of;
 
+use serde::{Deserialize, Serialize};
+
 use crate::picture::jpeg::gpu_rows::{
     CHAIN_UNITS, CodedPicture, KernelPicture, KernelSegment, MANY, MAX_ENTRIES, UNIT_BITS,
 };
@@ -44,10 +46,11 @@ const PIXEL_TENTHS: usize = 95;
 const PICTURE: usize = 64 << 10;
 
 /// Pixels at each edge of a window whose blocks are decoded, too.
+#[cfg(test)]
 const EDGE: usize = 16;
 
 /// What a part may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartLimits {
     pub(crate) pictures: usize,
     /// Bytes of rows, all together.
@@ -58,6 +61,7 @@ pub(crate) struct PartLimits {
 
 /// The pixels that a window counts for: at full size, with the blocks at its edges. `block` is
 /// the side of a block of luma at the window's scale.
+#[cfg(test)]
 pub(crate) fn window_pixels((width, height): (usize, usize), block: usize) -> usize {
     let side = |pixels: usize| pixels * 8 / block + 2 * EDGE;
     side(width) * side(height)
@@ -74,6 +78,11 @@ pub(crate) struct PartMemory {
 }
 
 impl PartLimits {
+    /// Whether a part holds a picture, whatever the device.
+    pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
+        Part::new(*self, THREADS / 2).add(coded, 0)
+    }
+
     /// The memory of a part within these limits: all that a run takes.
     pub(crate) fn memory(&self) -> PartMemory {
         let segments = self.rows / 64 + self.pictures;
@@ -183,7 +192,7 @@ impl Part {
             limits,
             memory: limits.memory(),
             chain_threads,
-            pictures: Vec::with_capacity(limits.pictures),
+            pictures: Vec::new(),
             segments: Vec::new(),
             maps: Default::default(),
             units: 0,

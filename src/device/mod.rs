@@ -6,7 +6,7 @@
 //!   devices there are; `found`: what is known of them; `figures`: what a run has of one;
 //! - `launch`, `ray_launch`, `view_launch`: what a launch is told, as the kernel reads it;
 //!   `scene_launch`: what those of scenes are told alike;
-//! - `frames`: where engines put pictures;
+//! - `coded_rows`: rows of coded JPEGs, and what becomes of them;
 //! - `jpeg_part`: which coded pictures are decoded together, and the memory that takes;
 //! - `shape`: what a stage is made for, and takes;
 //! - `reference`: the kernel's meaning, on the CPU;
@@ -16,6 +16,11 @@
 //! Never in here: workers, files, paths.
 
 mod choice;
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "most of it is for a device alone")
+)]
+pub(crate) mod coded_rows;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod figures;
@@ -23,12 +28,6 @@ mod found;
 #[cfg_attr(
     not(feature = "cuda"),
     allow(dead_code, reason = "most of it is for a device alone")
-)]
-pub(crate) mod frames;
-#[cfg(feature = "codecs")]
-#[cfg_attr(
-    not(all(test, feature = "cuda")),
-    allow(dead_code, reason = "the loader does not decode by kernels yet")
 )]
 pub(crate) mod jpeg_part;
 #[cfg_attr(
@@ -66,6 +65,6 @@ pub(crate) use without_cuda as cuda;
 
 pub use choice::{DecodeOn, Device, Upload};
 pub use cuda::{DeviceRows, RawStream};
-pub use figures::{DeviceMemory, DeviceTimes, EngineTimes};
-pub use found::{DeviceInfo, DeviceReport, EngineInfo};
-pub use probe::{engines, probe};
+pub use figures::{DeviceMemory, DeviceTimes, JpegTimes};
+pub use found::{DeviceInfo, DeviceReport};
+pub use probe::probe;

@@ -3,8 +3,7 @@
 //! In the consumer, or in the CLI.
 
 use super::cuda;
-use super::found::{DeviceReport, EngineInfo};
-use crate::error::Result;
+use super::found::DeviceReport;
 
 /// Looks for devices that batches may end on. Loads the driver's library and starts
 /// it, but makes no context: no memory of a device is taken. Never fails: what is
@@ -14,13 +13,4 @@ use crate::error::Result;
 /// itself; such a copy may start a pool, whose processes have no CUDA.
 pub fn probe() -> DeviceReport {
     cuda::probe()
-}
-
-/// The JPEG engines of a device, which [`DecodeOn`](crate::DecodeOn) can use. Opens the device
-/// and nvJPEG, for about half a second, and gives back what that took.
-///
-/// # Errors
-/// Why there are none, or why they cannot be used, and what to do.
-pub fn engines(ordinal: u32) -> Result<EngineInfo> {
-    cuda::engines(ordinal)
 }

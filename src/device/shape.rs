@@ -4,7 +4,7 @@
 //! In the consumer.
 
 use super::choice::Upload;
-use super::frames::Frame;
+use super::jpeg_part::PartLimits;
 use super::launch::KernelRow;
 use crate::error::{Error, Result};
 use crate::recipe::Dtype;
@@ -53,65 +53,80 @@ pub(crate) struct CropShape {
     pub(crate) dtype: Dtype,
     /// Memory for copied pixels too. Without it only [`Upload::InPlace`] is served.
     pub(crate) copies: bool,
-    /// What engines are opened for; none = there are none.
-    pub(crate) engines: Option<EngineShape>,
+    /// What JPEGs are decoded with; none = workers decode all.
+    pub(crate) jpegs: Option<JpegShape>,
 }
 
-/// Submissions that engines have at a time: while they decode one, the next is put together.
-pub(crate) const LANES: usize = 2;
-/// Pictures of a submission at most. An H100 gave 22,400 images/s for two lanes of 64, 22,000
-/// for two of 32, and 21,300 for one of 64.
-pub(crate) const SUBMISSION: usize = 64;
-/// Pictures that are worth a submission, while more come.
-pub(crate) const ENOUGH: usize = 32;
-/// Most bytes that nvJPEG's hardware backend takes for a lane, whatever its pictures, and for
-/// each pixel of the largest.
-const LANE: u64 = 16 << 20;
-const LANE_PIXEL: u64 = 112;
-/// Bytes of a lane's frames at least: 64 pictures of 500 x 375 take 39 MiB.
-const FRAMES: usize = 48 << 20;
-/// Largest pictures that a lane's frames have room for, at least.
-const LARGEST: usize = 16;
+/// Streams that decode JPEGs at a time: while pictures of one wait for their last chains, the
+/// others fill the device.
+pub(crate) const JPEG_LANES: usize = 4;
+/// Pictures of a part at most, and at least.
+const PART: std::ops::RangeInclusive<usize> = 8..=64;
+/// Bytes of coded data that a part has room for, for each of its pictures: of 1,000 ImageNet photos
+/// the mean is 110,000.
+const CODED: usize = 160 << 10;
+/// Pixels of windows that a part has room for, for each of its pictures: the mean is 216,000 of
+/// whole ImageNet photos and 105,000 of their random crops.
+const WINDOW: usize = 144 << 10;
 
-/// What the engines of a device are opened for.
+/// What JPEGs are decoded with on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EngineShape {
-    /// Width and height of the largest picture.
-    pub(crate) largest: (u32, u32),
+pub(crate) struct JpegShape {
+    /// Of a part.
+    pub(crate) limits: PartLimits,
     /// Rows of a batch at most.
     pub(crate) rows: usize,
+    /// Bytes of a row at most.
+    pub(crate) row_bytes: usize,
     /// Bytes of the tables of a batch at most, and of one row.
     pub(crate) batch_tables: usize,
     pub(crate) row_tables: usize,
 }
 
-impl EngineShape {
-    /// Bytes of a lane's frames.
-    pub(crate) fn frame_bytes(&self) -> usize {
-        FRAMES.max(LARGEST.saturating_mul(Frame::bytes(self.largest)))
+impl JpegShape {
+    /// The pictures of a part, the usual number first: fewer take less memory.
+    pub(crate) fn parts(rows: usize) -> impl Iterator<Item = usize> {
+        let usual = (rows / 2).clamp(*PART.start(), *PART.end());
+        let halves = std::iter::successors(Some(usual), |pictures| Some(pictures / 2));
+        halves.take_while(|pictures| pictures >= PART.start())
     }
 
-    /// Rows that a submission's launches cover at most: all of one batch, and some of others.
+    /// What a part of so many pictures may hold, the pixels of whose crops take at most `pixels`
+    /// bytes of a row.
+    pub(crate) fn limits(pictures: usize, pixels: usize) -> PartLimits {
+        // A crop that was decoded at half its size counts four times.
+        let largest = 4 * pixels / 3;
+        PartLimits {
+            pictures,
+            rows: (pictures * CODED).max(pixels),
+            pixels: (pictures * WINDOW).max(largest),
+        }
+    }
+
+    /// Rows that the launches of a part cover at most: all of one batch, and some of others.
     pub(crate) fn lane_rows(&self) -> usize {
-        self.rows + SUBMISSION
+        self.rows + self.limits.pictures
     }
 
     /// Bytes of a lane's tables.
     pub(crate) fn table_bytes(&self) -> usize {
-        self.batch_tables + SUBMISSION * self.row_tables
+        self.batch_tables + self.limits.pictures * self.row_tables
     }
 
-    /// Most bytes of the device that the library and the lanes take.
+    /// Most bytes of the device that all lanes take.
     pub(crate) fn device_bytes(&self) -> u64 {
-        let (width, height) = self.largest;
-        let library = LANE + LANE_PIXEL * u64::from(width) * u64::from(height);
-        let own = [
-            self.frame_bytes(),
+        let part = self.limits.memory();
+        let of_lane = [
+            part.rows,
+            part.descriptors,
+            part.work,
+            part.errors,
             self.table_bytes(),
             self.lane_rows() * size_of::<KernelRow>(),
         ];
-        let own: u64 = own.iter().map(|bytes| granules(*bytes as u64)).sum();
-        LANES as u64 * (granules(library) + own)
+        let of_lane: u64 = of_lane.iter().map(|bytes| granules(*bytes as u64)).sum();
+        // And the descriptor of a row that the CPU decodes again.
+        JPEG_LANES as u64 * of_lane + granules(size_of::<KernelRow>() as u64)
     }
 }
 
@@ -121,7 +136,7 @@ impl CropShape {
         let descriptors = TURNS as u64 * granules(self.descriptor_bytes() as u64);
         granules(self.source_bytes as u64)
             + descriptors
-            + self.engines.map_or(0, |engines| engines.device_bytes())
+            + self.jpegs.map_or(0, |jpegs| jpegs.device_bytes())
             + rows_bytes(self.outputs, self.output_bytes)
     }
 
@@ -162,7 +177,7 @@ mod tests {
             output_bytes: 2 * 4 * 8 * 3 * 4,
             dtype: Dtype::F32,
             copies: true,
-            engines: None,
+            jpegs: None,
         }
     }
 
@@ -186,24 +201,31 @@ mod tests {
         };
         assert_eq!(larger.device_bytes(), (8 + 2 + 4 + 3 * 4) << 20);
         assert_eq!(rows_bytes(0, 9), 8 << 20);
-        let engines = |side| EngineShape {
-            largest: (side, side),
-            rows: 64,
-            batch_tables: 64 << 10,
-            row_tables: 1 << 10,
-        };
-        // Of a lane: the library's 16 + 112, frames, tables, descriptors.
-        assert_eq!(engines(1024).device_bytes() >> 20, 2 * (128 + 50 + 2 + 2));
-        for side in [512, 1024, 2048] {
-            let engines = engines(side);
+        for pictures in JpegShape::parts(256) {
+            let jpegs = JpegShape {
+                limits: JpegShape::limits(pictures, 853_000),
+                rows: 256,
+                row_bytes: 870_000,
+                batch_tables: 256 << 14,
+                row_tables: 1 << 14,
+            };
             let with = CropShape {
-                engines: Some(engines),
+                jpegs: Some(jpegs),
                 ..shape()
             };
             assert_eq!(
                 with.device_bytes() - shape().device_bytes(),
-                engines.device_bytes()
+                jpegs.device_bytes()
             );
+            assert!(jpegs.device_bytes() < (480 << 20) * pictures as u64 / 64 + (200 << 20));
         }
+    }
+
+    #[test]
+    fn parts_become_smaller_by_halves() {
+        let parts = |rows| JpegShape::parts(rows).collect::<Vec<_>>();
+        assert_eq!(parts(256), [64, 32, 16, 8]);
+        assert_eq!(parts(64), [32, 16, 8]);
+        assert_eq!((parts(1), parts(40)), (vec![8], vec![20, 10]));
     }
 }

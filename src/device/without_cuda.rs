@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::choice::Upload;
-use crate::device::figures::{DeviceTimes, EngineTimes};
-use crate::device::found::{DeviceReport, EngineInfo};
-use crate::device::frames::{Files, Made};
+use crate::device::coded_rows::{CodedBatch, Made};
+use crate::device::figures::{DeviceTimes, JpegTimes};
+use crate::device::found::DeviceReport;
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::scene_launch::PixelPlace;
-use crate::device::shape::{CropShape, EngineShape, RowPlaces};
+use crate::device::shape::{CropShape, JpegShape, RowPlaces};
 use crate::device::view_launch::ViewParts;
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
@@ -27,12 +27,6 @@ pub(super) fn probe() -> DeviceReport {
         missing: Some(MISSING.into()),
         ..DeviceReport::default()
     }
-}
-
-pub(crate) fn engines(_ordinal: u32) -> Result<EngineInfo> {
-    Err(Error::Device {
-        what: MISSING.into(),
-    })
 }
 
 #[derive(Debug)]
@@ -102,10 +96,10 @@ impl CropStage {
 pub(crate) type Target = Arc<Context>;
 
 #[derive(Debug)]
-pub(crate) enum EngineThread {}
+pub(crate) enum JpegThread {}
 
-impl EngineThread {
-    pub(crate) fn start(_ordinal: u32, _: EngineShape, _: Duration) -> Result<Self> {
+impl JpegThread {
+    pub(crate) fn start(_ordinal: u32, _: JpegShape, _: Duration) -> Result<Self> {
         Err(Error::Device {
             what: MISSING.into(),
         })
@@ -115,11 +109,7 @@ impl EngineThread {
         match *self {}
     }
 
-    pub(crate) fn times(&self) -> EngineTimes {
-        match *self {}
-    }
-
-    pub(crate) fn found(&mut self) -> Result<EngineInfo> {
+    pub(crate) fn times(&self) -> JpegTimes {
         match *self {}
     }
 
@@ -129,7 +119,7 @@ impl EngineThread {
 
     pub(crate) fn open(
         &mut self,
-        _: Arc<dyn Files>,
+        _: Arc<dyn CodedBatch>,
         _: Target,
         _: (RowPlaces, KernelEmission, usize),
     ) -> Result<()> {

@@ -13,9 +13,11 @@ mod raw;
 use self::crop::CropWriter;
 use crate::cut::needs::check_steep;
 use crate::cut::sample::{Cut, KEPT, Stored};
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::stages;
 use crate::picture::jpeg;
+use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::picture::jpeg::{JpegDecoder, JpegHeader, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
@@ -129,14 +131,14 @@ impl SampleDecoder {
         }
     }
 
-    /// Fills the row `out` with the file itself, for engines that take pictures up to `most`
-    /// wide and high. Nothing is decoded, but everything is checked that a decode checks
-    /// before. False when the file is not for them: [`SampleDecoder::fill`] is to be asked.
-    pub(crate) fn hand_over_file(
+    /// Fills the row `out` with the coded crop, for a device whose parts are within `limits`.
+    /// Nothing is decoded, but everything is checked that a decode checks before. False when the
+    /// file is not for it: [`SampleDecoder::fill`] is to be asked.
+    pub(crate) fn hand_over_coded(
         &mut self,
         bytes: &[u8],
         request: &RowRequest<'_, impl Streams>,
-        most: (u32, u32),
+        limits: &PartLimits,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<bool, SampleFault> {
@@ -144,20 +146,20 @@ impl SampleDecoder {
             return Ok(false);
         }
         let (header, stored) = self.open_jpeg(bytes, request)?;
-        self.plan(stored, request)?;
-        let size = (header.width, header.height);
-        let pixels = u64::from(size.0) * u64::from(size.1);
-        // Of a picture that is over a limit the decoder says so.
-        if pixels > self.limits.max_pixels || PIXEL as u64 * pixels > self.limits.max_scratch {
-            return Ok(false);
-        }
-        let cut = stored.cut_at_full_size(&self.program, &self.steps);
+        let cut = self.plan(stored, request)?;
         meter.lap(stages::OPEN);
         let Some(crops) = &mut self.crops else {
             return Ok(false);
         };
-        let file = (bytes, size, most);
-        let is_theirs = crops.hand_over_file(&cut, &self.steps, request.size, out, file)?;
+        let jpeg = JpegDecoder::new(&self.limits);
+        let scratch = &self.jpeg_scratch;
+        let write = |to: &mut [u8]| {
+            let bytes = jpeg.write_coded((bytes, &header), cut.scale, cut.want, scratch, to)?;
+            // What the consumer checks, too: a row that it refused would end the run.
+            let coded = CodedPicture::read(&to[..bytes]).ok()?;
+            limits.hold(&coded).then_some(bytes)
+        };
+        let is_theirs = crops.hand_over_coded(&cut, &self.steps, request.size, out, write)?;
         if is_theirs {
             meter.lap(stages::EMIT);
         }

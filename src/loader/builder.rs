@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 use crate::forecast::memory as forecast_memory;
 use crate::forecast::memory::Depth;
 use crate::jobs::images::on_error::OnError;
-use crate::loader::engines;
-use crate::loader::engines::{Asked, Wanted};
+use crate::loader::jpeg_decoding;
 use crate::loader::source::Source;
 use crate::loader::upload::Uploads;
 use crate::picture::Limits;
@@ -41,8 +40,7 @@ pub struct LoaderBuilder {
     pub(super) device: Device,
     upload: Option<Upload>,
     pub(super) gpu_memory_limit: Option<u64>,
-    /// What the engines of the device shall decode.
-    pub(super) engines: Asked,
+    pub(super) decode_on: DecodeOn,
     pub(super) limits: Limits,
 }
 
@@ -66,7 +64,7 @@ impl LoaderBuilder {
             device: Device::Cpu,
             upload: None,
             gpu_memory_limit: None,
-            engines: Asked::default(),
+            decode_on: DecodeOn::default(),
             limits: Limits::default(),
         }
     }
@@ -211,23 +209,7 @@ impl LoaderBuilder {
     /// JPEGs of three colours, whole; they see no damage but what can be told without
     /// decoding. All memory that they take of the device is taken by `build`.
     pub fn decode_on(mut self, on: DecodeOn) -> Self {
-        self.engines.on = on;
-        self
-    }
-
-    /// The part of the positions that is the engines', 0 to 1, for [`DecodeOn::Both`]. Default:
-    /// by what engines, and the CPUs that this process may use, were measured to do; of a run
-    /// that is resumed, as it had it.
-    pub fn engine_share(mut self, share: f64) -> Self {
-        self.engines.share = Some(share);
-        self
-    }
-
-    /// Width and height of the largest picture that engines decode, pixels; workers decode
-    /// larger ones. With frames the engines take 320 bytes of the device for each of its pixels. Default
-    /// 1024 x 1024; of a run that is resumed, as it had it.
-    pub fn engine_largest(mut self, width: u32, height: u32) -> Self {
-        self.engines.largest = Some((width, height));
+        self.decode_on = on;
         self
     }
 
@@ -322,23 +304,6 @@ impl LoaderBuilder {
         })
     }
 
-    /// What the run wants of the engines of its device; none = nothing.
-    ///
-    /// # Errors
-    /// As `Asked::wanted`.
-    pub(super) fn wanted_engines(&self, program: &SampleProgram) -> Result<Option<Wanted>> {
-        let resume = self.resume.as_ref();
-        self.engines.wanted(self.device, program, resume)
-    }
-
-    /// Slots of the ring, as asked for.
-    pub(super) fn depth_with(&self, engines: Option<Wanted>) -> Depth {
-        match engines {
-            Some(_) => engines::depth(self.depth, self.plan.batch),
-            None => self.depth,
-        }
-    }
-
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
@@ -346,7 +311,6 @@ impl LoaderBuilder {
     pub(super) fn uploads<'a>(
         &self,
         program: &'a SampleProgram,
-        engines: Option<Wanted>,
     ) -> Result<Option<Uploads<'a>>> {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
@@ -357,16 +321,25 @@ impl LoaderBuilder {
         match (self.device, self.gpu_memory_limit) {
             (Device::Cpu, Some(_)) => on_cpu("gpu_memory_limit"),
             (Device::Cpu, None) if self.upload.is_some() => on_cpu("upload"),
-            (Device::Cpu, None) => Ok(None),
-            (Device::Cuda(_), limit) => Ok(Some(Uploads {
-                program,
-                plan: self.plan.clone(),
-                limits: self.limits,
-                asked: self.upload,
-                limit,
-                engines: engines.map(|engines| engines.largest),
-                is_default_depth: matches!(self.depth, Depth::AtMost(_)),
-            })),
+            (Device::Cpu, None) => {
+                jpeg_decoding::wanted(self.decode_on, self.device, program)?;
+                Ok(None)
+            }
+            (Device::Cuda(_), limit) => {
+                let uploads = Uploads {
+                    program,
+                    plan: self.plan.clone(),
+                    limits: self.limits,
+                    asked: self.upload,
+                    limit,
+                    jpegs: None,
+                };
+                match jpeg_decoding::wanted(self.decode_on, self.device, program)? {
+                    true => uploads.decoding(self.depth, self.decode_on == DecodeOn::Gpu),
+                    false => Ok(uploads),
+                }
+                .map(Some)
+            }
         }
     }
 }

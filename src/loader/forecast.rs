@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
-use crate::device::{Device, EngineInfo, engines};
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::jobs::images::on_device;
 use crate::loader::builder::LoaderBuilder;
-use crate::loader::engines::Wanted as WantedEngines;
 use crate::loader::epoch::Loader;
+use crate::loader::jpeg_decoding;
+use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::upload::UploadChoice;
 use crate::picture::Limits;
 use crate::plan::{Plan, Position};
 use crate::pool::crew::count_of;
-use crate::recipe::{EngineProfile, NumericProfile, SampleProgram};
+use crate::recipe::{NumericProfile, SampleProgram};
 
 /// What a run will do to a sample, and the memory that it will take.
 #[derive(Debug, Clone, Serialize)]
@@ -40,27 +40,11 @@ pub struct Forecast {
     /// What reading the names left out; none for a saved index, a cache and an index.
     pub scan: Option<ScanReport>,
     pub batches: u64,
-    /// With the engines, where they are asked for and the device is here.
     pub profile: NumericProfile,
-    /// What the JPEG engines of the device would decode; none where they are not asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub engines: Option<EngineOutlook>,
+    /// Who decodes JPEGs.
+    pub jpegs: JpegOutlook,
     /// The rows that were asked for, by their position in the epoch.
     pub drawn: Vec<DrawnRow>,
-}
-
-/// What a run would have of the JPEG engines of its device.
-#[derive(Debug, Clone, Default, Serialize)]
-#[non_exhaustive]
-pub struct EngineOutlook {
-    /// Width and height of the largest picture that is theirs.
-    pub largest: (u32, u32),
-    /// How many there are, and what drives them; none where there are none here.
-    pub found: Option<EngineInfo>,
-    /// Part of the numeric profile.
-    pub profile: Option<EngineProfile>,
-    /// Why there are none here: then the run is refused, or `auto` decodes on the CPU.
-    pub missing: Option<String>,
 }
 
 /// What is drawn for one row.
@@ -104,9 +88,10 @@ impl LoaderBuilder {
         let program = self.program()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let (of_engines, engines) = self.engines_here(&program)?;
-        let uploads = self.uploads(&program, of_engines)?;
-        let asked = self.depth_with(of_engines);
+        let uploads = self.uploads(&program)?;
+        let asked = self.depth;
+        let decodes = uploads.as_ref().is_some_and(|uploads| uploads.jpegs.is_some());
+        let jpegs = jpeg_decoding::outlook(self.decode_on, self.device, &program, decodes);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
@@ -150,11 +135,8 @@ impl LoaderBuilder {
             samples: prepared.index.len(),
             scan: prepared.scan,
             batches: prepared.plan.batches(),
-            profile: NumericProfile {
-                engines: engines.as_ref().and_then(|engines| engines.profile.clone()),
-                ..NumericProfile::of(&program)
-            },
-            engines,
+            profile: NumericProfile::of(&program),
+            jpegs,
             drawn,
         };
         Ok((forecast, refusal))
@@ -168,9 +150,8 @@ impl LoaderBuilder {
     /// What `build` would refuse otherwise.
     pub fn memory_with_workers(self, numbers: &[usize]) -> Result<Vec<MemoryForecast>> {
         let program = self.program()?;
-        let (of_engines, _) = self.engines_here(&program)?;
-        let uploads = self.uploads(&program, of_engines)?;
-        let asked = self.depth_with(of_engines);
+        let uploads = self.uploads(&program)?;
+        let asked = self.depth;
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
@@ -195,40 +176,6 @@ impl LoaderBuilder {
             Ok(settled.memory)
         };
         numbers.iter().map(of).collect()
-    }
-}
-
-impl LoaderBuilder {
-    /// What a run on this machine wants of engines, and what there is of them.
-    fn engines_here(
-        &self,
-        program: &SampleProgram,
-    ) -> Result<(Option<WantedEngines>, Option<EngineOutlook>)> {
-        let wanted = self.wanted_engines(program)?;
-        let outlook = wanted.map(|wanted| Self::outlook(self.device, &wanted));
-        let is_without = outlook.as_ref().is_some_and(|e| e.found.is_none());
-        let wanted = wanted.filter(|wanted| !(wanted.is_optional() && is_without));
-        Ok((wanted, outlook))
-    }
-
-    /// Asks the device for its engines, if it is here.
-    fn outlook(device: Device, wanted: &WantedEngines) -> EngineOutlook {
-        let found = match device {
-            Device::Cuda(ordinal) => engines(ordinal),
-            Device::Cpu => Err(Error::config("engines are a device's")),
-        };
-        let mut outlook = EngineOutlook {
-            largest: wanted.largest,
-            ..EngineOutlook::default()
-        };
-        match found {
-            Ok(info) => {
-                outlook.profile = Some(wanted.settle(&info).1);
-                outlook.found = Some(info);
-            }
-            Err(why) => outlook.missing = Some(why.to_string()),
-        }
-        outlook
     }
 }
 

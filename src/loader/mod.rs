@@ -4,8 +4,8 @@
 //! - `start`: the order of the start: coordinator, index, ring, workers;
 //! - `prepared`: what follows from options and data before anything is allocated;
 //! - `order`: what a sampler knows of the data;
-//! - `upload`: how a device gets at pixels, and what fits its memory; `engines`: which JPEGs
-//!   its engines decode;
+//! - `upload`: how a device gets at pixels, and what fits its memory; `jpeg_decoding`: who
+//!   decodes JPEGs;
 //! - `forecast`: what a run would do and take;
 //! - `epoch`: the iterator over an epoch; `report`: what happened in it;
 //! - [`rays`]: the same for rays of a scene; [`views`]: for its whole images; `scene`: what
@@ -14,7 +14,7 @@
 //! All in the consumer. Never in here: how rows are made.
 
 mod builder;
-mod engines;
+mod jpeg_decoding;
 mod epoch;
 mod forecast;
 pub(crate) mod order;
@@ -31,7 +31,8 @@ pub use crate::jobs::images::on_error::OnError;
 pub use crate::jobs::images::replay::Replay;
 pub use builder::LoaderBuilder;
 pub use epoch::{Epoch, Loader};
-pub use forecast::{DrawnRow, EngineOutlook, Forecast};
+pub use forecast::{DrawnRow, Forecast};
+pub use jpeg_decoding::JpegOutlook;
 pub use report::LoaderReport;
 pub use source::Source;
 pub use upload::UploadChoice;

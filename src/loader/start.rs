@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::error::{self, Error, Result};
 use crate::fetch::client::Fetcher;
 use crate::forecast::MemoryLimit;
-use crate::forecast::memory::Depth;
+use crate::jobs::images::coded_batch::CpuJob;
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::mixed::MixedBatches;
@@ -23,7 +23,6 @@ use crate::jobs::images::run::{Run, place_of};
 use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
-use crate::loader::engines::Opening;
 use crate::loader::epoch::{Loader, check_start, mark_to_resume};
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
@@ -53,36 +52,19 @@ impl LoaderBuilder {
         CpuLevel::detect()?;
         let workers = self.crew.count()?;
         on_device::check(self.device, workers)?;
-        let of_engines = self.wanted_engines(&program)?;
-        let mut uploads = self.uploads(&program, of_engines)?;
-        let mut asked = self.depth_with(of_engines);
-        // What a run takes that does without engines where there are none.
-        let without = (self.uploads(&program, None)?, self.depth_with(None));
-        let is_settled = !of_engines.is_some_and(|wanted| wanted.is_optional());
-        if let Some(uploads) = &uploads
-            && is_settled
-        {
+        let uploads = self.uploads(&program)?;
+        let asked = self.depth;
+        if let Some(uploads) = &uploads {
             uploads.check(asked)?;
         }
         let hold_timeout = self.crew.hold_timeout;
         let helper = self.crew.helper.clone();
         let crew = self.crew.launch(KINDS)?;
         // Behind the coordinator, beside all that follows: it takes longer than that.
-        let mut opening = match (&uploads, self.device, of_engines) {
-            (Some(uploads), Device::Cuda(ordinal), Some(wanted)) => {
-                let thread = uploads.start_engines(ordinal)?;
-                thread.map(|thread| Opening::new(wanted, thread))
-            }
+        let jpegs = match (&uploads, self.device) {
+            (Some(uploads), Device::Cuda(ordinal)) => uploads.start_jpegs(ordinal)?,
             _ => None,
         };
-        let mut opened = None;
-        if let Some(optional) = opening.take_if(|opening| opening.is_optional()) {
-            opened = optional.opened()?;
-            if opened.is_none() {
-                (uploads, asked) = without;
-            }
-        }
-        let is_default = !matches!(self.depth, Depth::Exactly(_));
         let host = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
@@ -121,15 +103,6 @@ impl LoaderBuilder {
             ..
         } = prepared;
         check_start(self.start, &plan)?;
-        let engines = match opening {
-            Some(opening) => opening.opened()?,
-            None => opened,
-        };
-        let rule = engines.as_ref().map(|engines| engines.rule);
-        let profile = NumericProfile {
-            engines: engines.as_ref().map(|engines| engines.profile.clone()),
-            ..NumericProfile::of(&program)
-        };
         let mut state = State {
             version: State::VERSION,
             epoch: self.start.epoch,
@@ -138,7 +111,7 @@ impl LoaderBuilder {
             sampler_hash: plan.table().map(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
-            profile,
+            profile: NumericProfile::of(&program),
             max_pixels: self.limits.max_pixels,
             max_scratch: self.limits.max_scratch,
         };
@@ -156,13 +129,31 @@ impl LoaderBuilder {
         if let Some(fetcher) = &mut fetcher {
             fetcher.plan(&index, &plan, state.mark(), self.epochs)?;
         }
+        let work = DeviceWork {
+            program: &program,
+            plan: &plan,
+            upload: upload.as_ref().map(|choice| choice.upload).unwrap_or_default(),
+            outputs: on_device::outputs(depth) as usize,
+            jpegs: uploads.as_ref().and_then(|uploads| uploads.jpegs),
+        };
         let spec = ImageSpec {
             program: program.clone(),
             plan: plan.options().clone(),
             limits: self.limits,
             tries,
-            engines: rule,
+            jpegs: work.jpeg_limits(),
             shards_go: fetcher.as_ref().is_some_and(Fetcher::evicts),
+        };
+        let by_cpu = ImageSpec {
+            jpegs: None,
+            ..spec.clone()
+        };
+        let jpegs = match jpegs {
+            None => None,
+            Some(thread) => {
+                let order = by_cpu.order(&index, sizes.as_ref(), plan.table())?;
+                Some((thread, Arc::new(CpuJob::new(order.build_here(KINDS)?))))
+            }
         };
         let shape = Shape {
             slots: depth,
@@ -191,19 +182,8 @@ impl LoaderBuilder {
             },
         )?;
         let engine = match (self.device, engine, upload) {
-            (Device::Cuda(ordinal), Engine::Workers(pool), Some(choice)) => {
-                let work = DeviceWork {
-                    program: &program,
-                    plan: &plan,
-                    upload: choice.upload,
-                    outputs: on_device::outputs(
-                        depth,
-                        rule.filter(|_| is_default).map(|_| plan.most_rows()),
-                    ) as usize,
-                    engines: rule.map(|rule| rule.most),
-                };
-                let thread = engines.map(|engines| engines.thread);
-                let on = OnDevice::open(ordinal, pool.ring(), &work, thread)?;
+            (Device::Cuda(ordinal), Engine::Workers(pool), Some(_)) => {
+                let on = OnDevice::open(ordinal, pool.ring(), &work, jpegs)?;
                 ImageEngine::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
             (_, engine, _) => ImageEngine::Host(engine),

@@ -7,8 +7,8 @@
 use serde::Serialize;
 
 use crate::device::Upload;
-use crate::device::cuda::EngineThread;
-use crate::device::shape::MOST_ROWS;
+use crate::device::cuda::JpegThread;
+use crate::device::shape::{JpegShape, MOST_ROWS};
 use crate::error::{Error, Result, needed, room};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
 use crate::jobs::images::on_device;
@@ -38,10 +38,8 @@ pub(super) struct Uploads<'a> {
     pub(super) asked: Option<Upload>,
     /// Most bytes of the device, its context apart.
     pub(super) limit: Option<u64>,
-    /// Width and height of the largest picture that engines decode, if they do.
-    pub(super) engines: Option<(u32, u32)>,
-    /// Nobody has said how many slots there are, and so how many batches a caller may hold.
-    pub(super) is_default_depth: bool,
+    /// JPEGs of a part that the device decodes; none = workers decode all.
+    pub(super) jpegs: Option<usize>,
 }
 
 /// A choice, and what it takes.
@@ -79,20 +77,45 @@ impl Uploads<'_> {
         self.choose(slot_bytes, depth).map(drop)
     }
 
-    /// Starts the engines of the device, if they decode anything.
+    /// The same run, whose device decodes JPEGs in parts as large as the limit has room for: with
+    /// the most slots if there is any, else with fewer. Without, where there is no room and it is
+    /// not `needed`.
+    ///
+    /// # Errors
+    /// As [`Uploads::choose`], where it is needed.
+    pub(super) fn decoding(mut self, depth: Depth, needed: bool) -> Result<Self> {
+        let plan = self.check_rows()?;
+        let slot_bytes = self.slot_bytes(&plan)?;
+        let parts: Vec<usize> = JpegShape::parts(plan.most_rows() as usize).collect();
+        for depth in [Depth::Exactly(depth.most()), depth] {
+            for &pictures in &parts {
+                self.jpegs = Some(pictures);
+                if self.choose(slot_bytes, depth).is_ok() {
+                    return Ok(self);
+                }
+            }
+        }
+        if needed {
+            return self.choose(slot_bytes, depth).map(|_| self);
+        }
+        self.jpegs = None;
+        Ok(self)
+    }
+
+    /// Starts what decodes JPEGs on the device, if it does.
     ///
     /// # Errors
     /// No further thread.
-    pub(super) fn start_engines(&self, ordinal: u32) -> Result<Option<EngineThread>> {
+    pub(super) fn start_jpegs(&self, ordinal: u32) -> Result<Option<JpegThread>> {
         let plan = self.batches(self.plan.batch)?;
         let work = DeviceWork {
             program: self.program,
             plan: &plan,
             upload: Upload::InPlace,
             outputs: 0,
-            engines: self.engines,
+            jpegs: self.jpegs,
         };
-        work.start_engines(ordinal)
+        work.start_jpegs(ordinal)
     }
 
     /// The batches, when a launch has room for their rows.
@@ -211,17 +234,14 @@ impl Uploads<'_> {
             plan,
             upload,
             outputs,
-            engines: self.engines,
+            jpegs: self.jpegs,
         };
-        let rows = self.engines.filter(|_| self.is_default_depth);
-        let rows = rows.map(|_| plan.most_rows());
-        let outputs = |depth| on_device::outputs(depth, rows);
         let once = work(0).device_bytes(slot_bytes);
         DeviceBytes {
             once,
             each: work(1).device_bytes(slot_bytes) - once,
-            least: u64::from(outputs(0)),
-            most: u64::from(outputs(u32::MAX)),
+            least: u64::from(on_device::outputs(0)),
+            most: u64::from(on_device::outputs(u32::MAX)),
         }
     }
 
@@ -247,6 +267,9 @@ impl Uploads<'_> {
         let crops = self.program.crops.is_some();
         if crops && upload == Upload::Copied && fits(with(Upload::InPlace, depth)) {
             smaller.push(format!("upload {}", Upload::InPlace));
+        }
+        if self.jpegs.is_some() {
+            smaller.push("decode_on cpu".into());
         }
         let what = match crops {
             true => format!("crops {upload}"),
@@ -280,8 +303,7 @@ mod tests {
             limits: Limits::default(),
             asked: None,
             limit: None,
-            engines: None,
-            is_default_depth: true,
+            jpegs: None,
         }
     }
 
@@ -350,6 +372,38 @@ mod tests {
                 (chosen, fits) => panic!("{limit}: {chosen:?}, {fits:?}"),
             }
         }
+    }
+
+    #[test]
+    fn parts_of_jpegs_become_smaller_before_workers_decode() {
+        let program = program(Recipe::train224());
+        let depth = Depth::AtMost(3);
+        let of = |limit: Option<u64>, needed: bool| {
+            let uploads = Uploads {
+                limit,
+                ..uploads(&program)
+            };
+            uploads.decoding(depth, needed).map(|uploads| uploads.jpegs)
+        };
+        assert_eq!(of(None, false).unwrap(), Some(32));
+        let bytes = |jpegs, depth| {
+            let uploads = Uploads {
+                jpegs,
+                ..uploads(&program)
+            };
+            taken(&uploads, Upload::InPlace, depth)
+        };
+        let all = bytes(Some(32), 3);
+        assert!(bytes(Some(16), 3) < all && bytes(Some(8), 3) < bytes(Some(16), 3));
+        assert_eq!(of(Some(all), false).unwrap(), Some(32));
+        assert_eq!(of(Some(all - 1), false).unwrap(), Some(16));
+        assert_eq!(of(Some(bytes(Some(8), 3)), true).unwrap(), Some(8));
+        // Fewer slots, then workers.
+        let least = bytes(Some(8), 2);
+        assert_eq!(of(Some(least), true).unwrap(), Some(8));
+        assert_eq!(of(Some(least - 1), false).unwrap(), None);
+        let refusal = of(Some(least - 1), true).unwrap_err();
+        assert!(refusal.to_string().contains("decode_on cpu"), "{refusal}");
     }
 
     /// The number behind a word of a refusal.

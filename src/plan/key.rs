@@ -24,7 +24,6 @@ pub(super) enum Part {
     Sizes = 7,
     Mixing = 8,
     Rays = 9,
-    Decoders = 10,
 }
 
 impl OrderKey {

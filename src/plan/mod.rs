@@ -12,14 +12,12 @@
 //! - `options`, `length`, `tail`: what a plan follows from;
 //! - `epoch`: batches and rows; `status`: what a row is;
 //! - `sampler`: orders; `table`: what they know of the data;
-//! - `decoders`: which rows the engines of a device decode;
 //! - `rays`: which pixel a ray looks through, and what it knows of a scene; `views`: which
 //!   image a step shows;
 //! - `permutation`, `random`, `key`: randomness by position;
 //! - `state`: where a run stands; `place`: places that a caller names, and those between two
 //!   batches.
 
-mod decoders;
 mod epoch;
 mod key;
 mod length;
@@ -35,7 +33,6 @@ mod table;
 mod tail;
 mod views;
 
-pub(crate) use decoders::EngineShare;
 pub use epoch::{Plan, RowPlan};
 pub use length::EpochLength;
 pub use options::PlanOptions;

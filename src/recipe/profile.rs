@@ -25,34 +25,6 @@ pub struct NumericProfile {
     /// What workers hand over.
     pub hand_over: String,
     pub dtype: String,
-    /// What the JPEG engines of a device decode; none = nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engines: Option<EngineProfile>,
-}
-
-/// What the JPEG engines of a device decode, and by what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EngineProfile {
-    /// The library and its version.
-    pub library: String,
-    /// The part of all positions whose files are theirs, if they take them: parts of 65,536.
-    pub share: u32,
-    /// Width and height of the largest picture.
-    pub largest: (u32, u32),
-}
-
-impl fmt::Display for EngineProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (width, height) = self.largest;
-        // Five digits tell all parts apart.
-        let share = f64::from(self.share) / 65_536.0;
-        let library = &self.library;
-        write!(
-            f,
-            "{library} for {share:.5} of plain JPEGs up to {width} x {height}"
-        )
-    }
 }
 
 /// What decodes JPEG and lossy WebP, by the library whose pixels they are. JPEG has a decoder of
@@ -75,21 +47,15 @@ impl NumericProfile {
                 None => "finished rows".to_owned(),
             },
             dtype: program.emission.dtype.name().to_owned(),
-            engines: None,
         }
     }
 
     /// The first field in which two profiles differ: name, ours, theirs.
     pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
-        let engines = |p: &Self| match &p.engines {
-            Some(engines) => engines.to_string(),
-            None => "none".to_owned(),
-        };
         let fields = |p: &Self| {
             [
                 ("featherload", p.featherload.clone()),
                 ("decoder", p.decoder.clone()),
-                ("engines (decode_on)", engines(p)),
                 ("decode", p.decode.clone()),
                 ("resampler", p.resampler.clone()),
                 ("hand_over", p.hand_over.clone()),
@@ -106,14 +72,15 @@ impl NumericProfile {
 
 impl fmt::Display for NumericProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "featherload {}, {}, ", self.featherload, self.decoder)?;
-        if let Some(engines) = &self.engines {
-            write!(f, "{engines}, ")?;
-        }
         write!(
             f,
-            "decode {}, {}, {}, {}",
-            self.decode, self.resampler, self.hand_over, self.dtype
+            "featherload {}, {}, decode {}, {}, {}, {}",
+            self.featherload,
+            self.decoder,
+            self.decode,
+            self.resampler,
+            self.hand_over,
+            self.dtype
         )
     }
 }
@@ -140,25 +107,11 @@ mod tests {
             resampler: "u8 CPU".into(),
             hand_over: "finished rows".into(),
             dtype: "f16".into(),
-            engines: None,
         };
         assert_eq!(a.difference(&a.clone()), None);
         let mut b = a.clone();
         b.decode = "scaled".into();
         let (then, now) = ("full".to_owned(), "scaled".to_owned());
         assert_eq!(a.difference(&b), Some(("decode", then, now)));
-        b.engines = Some(EngineProfile {
-            library: "nvJPEG 12.4.0".into(),
-            share: 1 << 15,
-            largest: (1024, 768),
-        });
-        let (name, then, now) = a.difference(&b).unwrap();
-        let words = "nvJPEG 12.4.0 for 0.50000 of plain JPEGs up to 1024 x 768";
-        assert_eq!((then.as_str(), now.as_str()), ("none", words));
-        assert!(name.contains("decode_on") && b.to_string().contains(words));
-        // What it does not have, earlier states do not have either.
-        let text = serde_json::to_string(&a).unwrap();
-        assert!(!text.contains("engines"), "{text}");
-        assert_eq!(serde_json::from_str::<NumericProfile>(&text).unwrap(), a);
     }
 }

@@ -1,5 +1,5 @@
 //! Whether what the rows of a batch name lies inside of their slot, or of the memory of
-//! frames: what the kernel relies on.
+//! decoded pictures: what the kernel relies on.
 //!
 //! In the consumer, before a batch is launched. The numbers came out of headers that
 //! workers wrote, and were checked once when those were read (`cut::crop`).
@@ -50,7 +50,7 @@ pub(super) fn used(
     Ok(most)
 }
 
-/// Checks row `i`, whose pixels lie in a frame: in memory of so many bytes.
+/// Checks row `i`, whose pixels lie in memory of so many bytes.
 ///
 /// # Errors
 /// As [`used`].

@@ -119,7 +119,7 @@ impl CropStage {
         })
     }
 
-    /// The oldest batch that was begun, once engines have made their rows of it and let its
+    /// The oldest batch that was begun, once others have made their rows of it and let its
     /// target go.
     ///
     /// # Errors
@@ -268,7 +268,7 @@ impl CropStage {
                 };
                 // SAFETY: as above; `used` has checked each row against its part of the slot,
                 // which lies in `source` the same way; `out` is the target's, large enough, and
-                // `Lane::begin` has let the stream wait for its earlier readers; engines write
+                // `Lane::begin` has let the stream wait for its earlier readers; others write
                 // other rows of it, which are `ELSEWHERE` here; a second pass comes behind the
                 // first in the stream.
                 let put = || unsafe {

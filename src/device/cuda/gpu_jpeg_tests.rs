@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::gpu_tests::context;
-use super::jpeg_stage::{JpegKernels, JpegLane};
+use super::jpeg_stage::{CodedBytes, JpegKernels, JpegLane};
 use super::memory::HostBuffer;
 use crate::device::cuda::Context;
 use crate::device::jpeg_part::{PartLimits, THREADS};
@@ -106,6 +106,15 @@ enum Outcome {
     Pixels(Vec<u8>),
 }
 
+/// So many bytes of rows, for a part of their own.
+fn all(rows: &HostBuffer, begin: usize, len: usize) -> CodedBytes {
+    CodedBytes {
+        from: rows.as_ptr().wrapping_add(begin),
+        len,
+        at: 0,
+    }
+}
+
 struct Gpu {
     lane: JpegLane,
     rows: HostBuffer,
@@ -163,12 +172,13 @@ impl Gpu {
     ) {
         self.lane.poison().unwrap();
         // SAFETY: pinned, with all rows of the part, and unchanged until `wait` below.
-        unsafe { self.lane.submit(self.rows.as_ptr(), end).unwrap() };
-        let decoded = self.lane.wait().unwrap().unwrap();
-        assert_eq!(decoded.len(), waiting.len());
-        for (number, picture) in waiting.drain(..).zip(decoded) {
+        let decoded = unsafe { self.lane.decode(&[all(&self.rows, 0, end)]).unwrap() };
+        self.lane.end_part().unwrap();
+        let errors = self.lane.wait().unwrap().unwrap();
+        assert_eq!((decoded.len(), errors.len()), (waiting.len(), waiting.len()));
+        for (number, (picture, error)) in waiting.drain(..).zip(decoded.into_iter().zip(errors)) {
             let window = cases[number].window;
-            outcomes[number] = match picture.error {
+            outcomes[number] = match error {
                 0 => {
                     let pixels = self.lane.read_back(&picture, (window.w, window.h));
                     Outcome::Pixels(pixels.unwrap())
@@ -466,21 +476,25 @@ fn a_part_is_put_together_while_another_is_decoded() {
         end += len;
         rows.push((at, len, read));
     }
+    let mut pictures = Vec::new();
     for (number, (at, len, read)) in rows.iter().enumerate() {
         assert_eq!(gpu.lane.add(read, read.data.start), number < 2);
         if number < 2 {
+            let row = all(&gpu.rows, *at, *len);
             // SAFETY: pinned, with the row of the part, and unchanged until the lane is dropped.
-            unsafe { gpu.lane.submit(gpu.rows.as_ptr().add(*at), *len).unwrap() };
+            pictures.extend(unsafe { gpu.lane.decode(&[row]).unwrap() });
+            gpu.lane.end_part().unwrap();
         }
     }
     let first = gpu.lane.wait().unwrap().unwrap();
     let second = gpu.lane.wait().unwrap().unwrap();
     assert!(gpu.lane.wait().unwrap().is_none());
-    assert_eq!((first[0].error, second[0].error), (0, 0));
+    assert_eq!((first, second), (vec![0], vec![0]));
     let window = cases[1].window;
     let pixels = gpu
         .lane
-        .read_back(&second[0], (window.w, window.h))
+        
+        .read_back(&pictures[1], (window.w, window.h))
         .unwrap();
     assert!(Some(pixels) == cases[1].expected());
 }

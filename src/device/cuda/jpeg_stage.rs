@@ -86,16 +86,24 @@ impl JpegKernels {
     }
 }
 
-/// A picture that was decoded. It lies there until the lane's next part is decoded: what reads it
-/// stands in the lane's stream before that.
+/// Where a picture's window is decoded to. It lies there until the lane's next part is decoded: what
+/// reads it stands in the lane's stream before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedPicture {
-    /// Of the window's first pixel.
-    pub(crate) address: u64,
-    /// Bytes from row to row.
+    /// Where the window's first pixel is, bytes behind [`JpegLane::pixels`].
+    pub(crate) at: usize,
+    /// Bytes from row to row, a multiple of those of a pixel.
     pub(crate) pitch: usize,
-    /// Bits of `kernels/jpeg/types.cuh`; 0 for a picture that is right.
-    pub(crate) error: u32,
+}
+
+/// Coded data of one picture, or of several.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CodedBytes {
+    /// In pinned memory.
+    pub(crate) from: *const u8,
+    pub(crate) len: usize,
+    /// Where they go, bytes behind the first of the part.
+    pub(crate) at: usize,
 }
 
 /// A part, put together or on its way.
@@ -154,24 +162,24 @@ impl JpegLane {
         })
     }
 
-    /// Adds a picture to the part that is put together; its coded data begin so many bytes behind
-    /// the part's first row. False if it does not fit beside the others, or two parts are under
+    /// Adds a picture to the part that is put together; its coded data go to byte `at` of the
+    /// part's. False if it does not fit beside the others, or two parts are under
     /// way.
     pub(crate) fn add(&mut self, picture: &CodedPicture, at: usize) -> bool {
         let slot = &mut self.slots[self.filling];
         slot.over.is_none() && slot.part.add(picture, at)
     }
 
-    /// Copies the rows and decodes the part.
+    /// Puts the part that is put together into the stream: where its pictures go, in the order in
+    /// which they were added. [`JpegLane::end_part`] follows, behind what reads them.
     ///
     /// # Safety
-    /// `rows` must be pinned memory that holds the coded data of all pictures that were added,
-    /// and stay until its part is over or the lane is dropped. It may change meanwhile: then pixels
-    /// are anything.
+    /// `coded` must be those of all pictures that were added: pinned memory that stays until the
+    /// part is over or the lane is dropped. It may change meanwhile: then pixels are anything.
     ///
     /// # Errors
     /// When the driver refuses, which makes the context unfit.
-    pub(crate) unsafe fn submit(&mut self, rows: *const u8, len: usize) -> Result<()> {
+    pub(crate) unsafe fn decode(&mut self, coded: &[CodedBytes]) -> Result<Vec<DecodedPicture>> {
         let slot = &mut self.slots[self.filling];
         let launches = match slot.over {
             None => slot.part.write(slot.descriptors.bytes_mut()),
@@ -181,10 +189,12 @@ impl JpegLane {
             what: "a lane of JPEG kernels has two parts under way: wait for one".into(),
         })?;
         let slot = &self.slots[self.filling];
-        // SAFETY: pinned, and longer than what is copied (both buffers check that); it stays, as
-        // the caller says, or as long as `self`.
+        // SAFETY: pinned, and as long as what is copied, as the caller says, or as long as `self`;
+        // buffers check where it goes.
         unsafe {
-            self.stream.upload(&self.rows, rows, len)?;
+            for &CodedBytes { from, len, at } in coded {
+                self.stream.upload_at(&self.rows, at, from, len)?;
+            }
             let from = slot.descriptors.as_ptr();
             self.stream
                 .upload(&self.descriptors, from, launches.descriptors)?;
@@ -200,10 +210,36 @@ impl JpegLane {
         self.context().work("cuMemcpyDtoHAsync_v2", || unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.cast_mut().cast(), from, len, self.stream.raw())
         })?;
+        let data_at = slot.part.data_at();
+        let pictures = slot.part.pictures().iter().map(|picture| {
+            let (first, pitch) = picture.window();
+            DecodedPicture {
+                at: data_at + picture.rgb as usize + first,
+                pitch,
+            }
+        });
+        Ok(pictures.collect())
+    }
+
+    /// Ends the part that was decoded, behind what was put into the stream since.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub(crate) fn end_part(&mut self) -> Result<()> {
         let over = self.stream.record()?;
         self.slots[self.filling].over = Some(over);
         self.filling ^= 1;
         Ok(())
+    }
+
+    /// In which parts are decoded, one behind the other.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Where decoded pictures lie: an address of the device, and how many bytes.
+    pub(crate) fn pixels(&self) -> (CUdeviceptr, usize) {
+        (self.work.address(), self.work.len())
     }
 
     fn context(&self) -> &Arc<Context> {
@@ -295,36 +331,47 @@ impl JpegLane {
         Ok(())
     }
 
-    /// Waits for the oldest part that was submitted. None if there is none.
+    /// The oldest part that was submitted and not told of.
+    fn oldest(&self) -> Option<usize> {
+        let [older, newer] = [self.filling, self.filling ^ 1];
+        [older, newer]
+            .into_iter()
+            .find(|&nth| self.slots[nth].over.is_some())
+    }
+
+    /// How many parts are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.over.is_some()).count()
+    }
+
+    /// Whether the oldest part that was submitted is decoded.
     ///
     /// # Errors
     /// When the driver refuses.
-    pub(crate) fn wait(&mut self) -> Result<Option<Vec<DecodedPicture>>> {
-        let oldest = [self.filling, self.filling ^ 1]
-            .into_iter()
-            .find(|&nth| self.slots[nth].over.is_some());
-        let Some(slot) = oldest.map(|nth| &mut self.slots[nth]) else {
+    pub(crate) fn is_over(&self) -> Result<bool> {
+        let over = self.oldest().and_then(|nth| self.slots[nth].over.as_ref());
+        over.map_or(Ok(false), Event::is_over)
+    }
+
+    /// Waits for the oldest part that was submitted: the error word of each picture, bits of
+    /// `kernels/jpeg/types.cuh`, and 0 for a picture that is right. None if there is no part.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    pub(crate) fn wait(&mut self) -> Result<Option<Vec<u32>>> {
+        let Some(slot) = self.oldest().map(|nth| &mut self.slots[nth]) else {
             return Ok(None);
         };
         if let Some(over) = &slot.over {
             over.wait()?;
         }
         slot.over = None;
-        let rgb = self.work.address() + slot.part.data_at() as u64;
-        let errors = slot.errors.bytes_mut().chunks_exact(4);
-        let errors = errors.map(bytemuck::pod_read_unaligned::<u32>);
-        let pictures = slot.part.pictures().iter().zip(errors);
-        let pictures = pictures.map(|(picture, error)| {
-            let (first, pitch) = picture.window();
-            DecodedPicture {
-                address: rgb + picture.rgb + first as u64,
-                pitch,
-                error,
-            }
-        });
-        let pictures = pictures.collect();
+        let count = slot.part.pictures().len();
         slot.part.clear();
-        Ok(Some(pictures))
+        let errors = slot.errors.bytes_mut().chunks_exact(4).take(count);
+        Ok(Some(
+            errors.map(bytemuck::pod_read_unaligned::<u32>).collect(),
+        ))
     }
 }
 
@@ -351,7 +398,7 @@ impl JpegLane {
             srcY: 0,
             srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
             srcHost: ptr::null(),
-            srcDevice: picture.address,
+            srcDevice: self.work.address() + picture.at as u64,
             srcArray: ptr::null_mut(),
             srcPitch: picture.pitch,
             dstXInBytes: 0,

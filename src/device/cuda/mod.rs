@@ -7,10 +7,9 @@
 //! - `module`: a kernel, loaded; `kernel`: that of crops and its launch;
 //! - `outputs`, `rows`: batches on the device, and their way back;
 //! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
-//! - `nvjpeg`: its library, looked for at run time; `engines`: JPEG decoders of the device;
-//!   `engine_lane`: from files to rows; `engine_feeder`: which batches' files, and when;
-//!   `engine_thread`: who waits for them;
-//! - `jpeg_stage`: JPEGs decoded by our own kernels;
+//! - `jpeg_stage`: JPEGs decoded by our own kernels; `jpeg_lane`: from coded rows to rows of a
+//!   batch; `jpeg_again`: those that the CPU decodes again; `jpeg_feeder`: which batches' rows,
+//!   and when; `jpeg_thread`: who waits for them;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
 //!   are read where they are.
@@ -23,21 +22,15 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
-mod engine_feeder;
-mod engine_lane;
-mod engine_thread;
-mod engines;
-#[cfg(feature = "codecs")]
-#[cfg_attr(
-    not(test),
-    allow(dead_code, reason = "the loader does not decode by kernels yet")
-)]
+mod jpeg_again;
+mod jpeg_feeder;
+mod jpeg_lane;
 mod jpeg_stage;
+mod jpeg_thread;
 mod kernel;
 mod mapped;
 mod memory;
 mod module;
-mod nvjpeg;
 mod outputs;
 mod pinned;
 mod ray_stage;
@@ -47,18 +40,16 @@ mod stage;
 mod uploads;
 mod view_stage;
 
-#[cfg(test)]
-mod engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_crop_tests;
-#[cfg(all(test, feature = "codecs"))]
-mod gpu_engine_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_failure_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_jpeg_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
+#[cfg(test)]
+mod jpeg_thread_tests;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
@@ -70,8 +61,7 @@ pub(crate) use context::Context;
 pub use context::RawStream;
 pub(crate) use crop_stage::{CropStage, Target};
 pub(super) use driver::probe;
-pub(crate) use engine_thread::EngineThread;
-pub(super) use engines::engines;
+pub(crate) use jpeg_thread::JpegThread;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
 pub(crate) use scene_stage::{Room, SceneStage};

@@ -5,17 +5,17 @@
 //! far as that has memory. So the device copies and computes while the consumer
 //! works with what it was given, and slots are free for workers early.
 //!
-//! Where engines make rows, a batch is opened for them while workers fill it, as far as the
-//! device has memory for batches: their thread makes rows of files as they come, whatever the
+//! Where the device decodes, a batch is opened for it while workers fill it, as far as the
+//! device has memory for batches: a thread gives it coded rows as they come, whatever the
 //! consumer does meanwhile. A batch that workers have filled is closed: its other rows are put
-//! on the device. It is done when the engines have done theirs.
+//! on the device. It is done when all coded ones are decoded.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, Storage};
-use crate::jobs::images::in_engines::{Begun, End, Opened};
+use crate::jobs::images::jpeg_batches::{Begun, End, Opened};
 use crate::jobs::images::on_device::OnDevice;
 use crate::jobs::images::run::Run;
 use crate::pool::consumer::Pool;
@@ -23,7 +23,7 @@ use crate::pool::filled::{Filled, Rows};
 use crate::pool::place::Place;
 use crate::pool::ring::slots::WatchedSlot;
 
-/// How long a sleep is, while engines are waited for, between two looks at the workers.
+/// How long a sleep is, while decoding is waited for, between two looks at the workers.
 const LOOK: Duration = Duration::from_micros(200);
 /// The same while workers are waited for, between two looks at what can be opened.
 const FILLING: Duration = Duration::from_millis(5);
@@ -32,7 +32,7 @@ const FILLING: Duration = Duration::from_millis(5);
 pub(crate) struct DevicePool {
     // In this order: what the device reads of the ring is waited for before the pool ends.
     ahead: VecDeque<Result<Batch>>,
-    /// Behind those: what workers have filled, and engines are at.
+    /// Behind those: what workers have filled, and the device decodes.
     decoding: VecDeque<Begun>,
     /// Behind those: what both are at.
     opened: VecDeque<Opened>,
@@ -60,9 +60,9 @@ impl DevicePool {
         let batch = match self.ahead.pop_front() {
             Some(batch) => batch?,
             None => {
-                let taken = match self.on.engines() {
-                    None => self.take_put(run, limit)?,
-                    Some(_) => self.take_decoded(run, limit)?,
+                let taken = match self.on.decodes() {
+                    false => self.take_put(run, limit)?,
+                    true => self.take_decoded(run, limit)?,
                 };
                 match taken {
                     Some(batch) => batch,
@@ -99,11 +99,11 @@ impl DevicePool {
         }
     }
 
-    /// The batch at which the run stands, once engines have done what is theirs.
+    /// The batch at which the run stands, once its coded rows are decoded.
     fn take_decoded(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         loop {
-            self.hand_to_engines(run, 0)?;
+            self.decode_coming(run, 0)?;
             let left = limit.saturating_sub(began.elapsed());
             if let Some(batch) = self.decoded(run, left.min(LOOK))? {
                 return Ok(Some(batch));
@@ -127,15 +127,12 @@ impl DevicePool {
         }
     }
 
-    /// The oldest batch that engines are at, if they have done it within `most`.
+    /// The oldest batch that is being decoded, if it is within `most`.
     fn decoded(&mut self, run: &mut Run, most: Duration) -> Result<Option<Batch>> {
-        let Some(engines) = self.on.engines() else {
-            return Ok(None);
-        };
         let Some(first) = self.decoding.pop_front() else {
             return Ok(None);
         };
-        match engines.end(first, most) {
+        match self.on.end(first, most) {
             Ok(End::Done(place, bad)) => {
                 let rows = self.on.finish().map_err(|why| self.pool.end(why))?;
                 run.finished_in(&place, Storage::Device(rows), bad)
@@ -150,8 +147,8 @@ impl DevicePool {
     }
 
     /// Opens what workers are at, as far as the device has memory for it, and closes what they
-    /// have finished. `behind`: batches between the run's place and those that engines are at.
-    fn hand_to_engines(&mut self, run: &Run, behind: usize) -> Result<()> {
+    /// have finished. `behind`: batches between the run's place and those that are being decoded.
+    fn decode_coming(&mut self, run: &Run, behind: usize) -> Result<()> {
         loop {
             let behind = behind + self.decoding.len();
             let coming = |n| run.coming(n + behind);
@@ -189,7 +186,7 @@ impl DevicePool {
         let begun = match self.opened.pop_front() {
             Some(opened) => self.on.close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
-                what: "a batch for engines that lies in no slot of the ring".into(),
+                what: "a batch to be decoded that lies in no slot of the ring".into(),
             }),
         };
         self.decoding
@@ -219,8 +216,8 @@ impl DevicePool {
     /// The batch behind all that are on the device, if it is finished and has room there.
     fn one_ahead(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         let behind = 1 + self.ahead.len();
-        if self.on.engines().is_some() {
-            self.hand_to_engines(run, behind)?;
+        if self.on.decodes() {
+            self.decode_coming(run, behind)?;
             let decoded = self.decoded(run, Duration::ZERO)?;
             if decoded.is_none() {
                 let behind = behind + self.decoding.len();

@@ -7,18 +7,18 @@
 //! - `worker`: from a place in the epoch to the row.
 //!
 //! The consumer side:
-//! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device, and
-//!   `in_engines`, `files`: with its engines, and `replay`: the device stage alone;
+//! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device,
+//!   `jpeg_batches`, `coded_batch`: of JPEGs that it decodes, and `replay`: the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `mixed`: batches whose rows are mixed;
 //! - `on_error`: what becomes of a row without pixels; [`batch`], `view`: what a trainer gets.
 //!
 //! Never in here: how processes live, how a file's bytes become a row (`jobs::sample`).
 
 pub mod batch;
+pub(crate) mod coded_batch;
 pub(crate) mod device_pool;
 pub(crate) mod engine;
-pub(crate) mod files;
-pub(crate) mod in_engines;
+pub(crate) mod jpeg_batches;
 pub(crate) mod mix;
 pub(crate) mod mixed;
 pub(crate) mod on_device;

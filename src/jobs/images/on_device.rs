@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cut::crop::{CropHeader, Takes};
-use crate::device::cuda::{Context, CropStage, EngineThread, RowsStage};
+use crate::device::cuda::{Context, CropStage, JpegThread, RowsStage};
+use crate::device::jpeg_part::PartLimits;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, EngineShape, LANES, RowPlaces, SUBMISSION, rows_bytes};
+use crate::device::shape::{CropShape, JpegShape, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
-use crate::jobs::images::files::BatchFiles;
-use crate::jobs::images::in_engines::{
-    Begun, InEngines, Opened, Split, destroyed, kernel_row, split,
+use crate::jobs::images::coded_batch::{BatchRows, CpuJob};
+use crate::jobs::images::jpeg_batches::{
+    self, Begun, End, Opened, Split, destroyed, kernel_row, split,
 };
 use crate::plan::{Plan, RowStatus};
 use crate::pool::filled::Filled;
@@ -26,18 +27,16 @@ use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::sys::clock::RunningClock;
 
-/// Batches that are held, ready, and being made.
-const USUAL: u32 = 3;
 /// How long to sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_millis(1);
-/// Engines take a few milliseconds for a batch. When they take longer than this they hang.
+/// A device decodes a batch in a few milliseconds. When it takes longer than this it hangs.
 const DECODE_LIMIT: Duration = Duration::from_secs(20);
 
 /// A device, and what makes batches on it.
 #[derive(Debug)]
 pub(crate) struct OnDevice {
-    // In this order: engines write into the stage's batches.
-    engines: Option<InEngines>,
+    // In this order: it writes into the stage's batches.
+    jpegs: Option<Jpegs>,
     context: Arc<Context>,
     stage: Stage,
     /// Batches that may be on the device at a time.
@@ -113,21 +112,20 @@ pub(crate) struct DeviceWork<'a> {
     pub(crate) upload: Upload,
     /// Batches on the device at a time.
     pub(crate) outputs: usize,
-    /// Width and height of the largest picture that engines decode; none = they decode
-    /// nothing.
-    pub(crate) engines: Option<(u32, u32)>,
+    /// JPEGs of a part that the device decodes; none = workers decode all.
+    pub(crate) jpegs: Option<usize>,
 }
 
-/// Rows of batches that are opened at a time, beside those: what lanes have, and as many that
-/// workers are at.
-const OPENED: u32 = 2 * (LANES * SUBMISSION) as u32;
+/// Batches on a device at a time, with so many slots: one is made while another is held.
+pub(crate) fn outputs(depth: u32) -> u32 {
+    depth.max(2)
+}
 
-/// Batches on a device at a time, with so many slots: one is made while another is held. Where
-/// engines decode and nobody says how many, slots have what waits for them too, which takes
-/// nothing of the device: `engines` has the rows of a batch then.
-pub(crate) fn outputs(depth: u32, engines: Option<u32>) -> u32 {
-    let most = engines.map_or(u32::MAX, |rows| USUAL + OPENED.div_ceil(rows.max(1)));
-    depth.min(most).max(2)
+/// Who decodes JPEGs on a device, and who decodes once more what it flags.
+#[derive(Debug)]
+struct Jpegs {
+    thread: JpegThread,
+    cpu: Arc<CpuJob>,
 }
 
 /// What runs on a device cannot have.
@@ -174,34 +172,46 @@ impl DeviceWork<'_> {
             output_bytes: most(&|size| self.program.row_bytes(size) as usize),
             dtype: self.program.emission.dtype,
             copies: self.upload == Upload::Copied,
-            engines: self.engine_shape(),
+            jpegs: self.jpeg_shape(),
         }
     }
 
-    /// What engines are opened for; none = they decode nothing.
-    pub(crate) fn engine_shape(&self) -> Option<EngineShape> {
-        let (rule, largest) = (self.program.crops?, self.engines?);
+    /// What the device decodes with; none = workers decode all.
+    fn jpeg_shape(&self) -> Option<JpegShape> {
+        let rule = self.program.crops?;
+        let limits = self.jpeg_limits()?;
         let batches = self.batches();
-        let tables = |size| places(rule, size).tables;
-        let of = |bytes: &dyn Fn((u32, u32), u32) -> usize| {
+        let most = |bytes: &dyn Fn((u32, u32), u32) -> usize| {
             let all = batches.iter().map(|(size, rows)| bytes(*size, *rows));
             all.max().unwrap_or(0)
         };
-        Some(EngineShape {
-            largest,
+        Some(JpegShape {
+            limits,
             rows: self.plan.most_rows() as usize,
-            batch_tables: of(&|size, rows| rows as usize * tables(size)),
-            row_tables: of(&|size, _| tables(size)),
+            row_bytes: most(&|size, _| places(rule, size).capacity),
+            batch_tables: most(&|size, rows| rows as usize * places(rule, size).tables),
+            row_tables: most(&|size, _| places(rule, size).tables),
         })
     }
 
-    /// Starts the engines, if they decode anything: beside whatever else a start does.
+    /// What parts of JPEGs may hold; none = workers decode all.
+    pub(crate) fn jpeg_limits(&self) -> Option<PartLimits> {
+        let (rule, pictures) = (self.program.crops?, self.jpegs?);
+        let pixels = self
+            .batches()
+            .iter()
+            .map(|(size, _)| rule.room(*size).pixels)
+            .max();
+        Some(JpegShape::limits(pictures, pixels.unwrap_or(0)))
+    }
+
+    /// Starts what decodes JPEGs, if the device does: beside whatever else a start does.
     ///
     /// # Errors
     /// No further thread.
-    pub(crate) fn start_engines(&self, ordinal: u32) -> Result<Option<EngineThread>> {
-        let shape = self.engine_shape();
-        let started = shape.map(|shape| EngineThread::start(ordinal, shape, DECODE_LIMIT));
+    pub(crate) fn start_jpegs(&self, ordinal: u32) -> Result<Option<JpegThread>> {
+        let shape = self.jpeg_shape();
+        let started = shape.map(|shape| JpegThread::start(ordinal, shape, DECODE_LIMIT));
         started.transpose()
     }
 
@@ -225,7 +235,7 @@ fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
 
 impl OnDevice {
     /// Opens the device, pins the ring, and takes all the memory that the run has there.
-    /// `engines`: those that were started.
+    /// `jpegs`: the decoder that was started, and who decodes what it flags.
     ///
     /// # Errors
     /// What is missing, and what to do.
@@ -233,10 +243,10 @@ impl OnDevice {
         ordinal: u32,
         ring: Arc<Ring>,
         work: &DeviceWork<'_>,
-        mut engines: Option<EngineThread>,
+        mut jpegs: Option<(JpegThread, Arc<CpuJob>)>,
     ) -> Result<Self> {
-        let context = match &mut engines {
-            Some(thread) => thread.context()?,
+        let context = match &mut jpegs {
+            Some((thread, _)) => thread.context()?,
             None => Context::open(ordinal)?,
         };
         let shape = ring.layout().shape();
@@ -255,12 +265,9 @@ impl OnDevice {
                 rows: Vec::new(),
             })),
         };
-        let engines = match (engines, work.engines) {
-            (Some(thread), Some(most)) => Some(InEngines { thread, most }),
-            _ => None,
-        };
+        let jpegs = jpegs.map(|(thread, cpu)| Jpegs { thread, cpu });
         let mut this = Self {
-            engines,
+            jpegs,
             stage,
             outputs: work.outputs,
             held: None,
@@ -271,8 +278,8 @@ impl OnDevice {
             at_start: 0,
             context,
         };
-        if let Some(engines) = &mut this.engines {
-            engines.thread.opened()?;
+        if let Some(jpegs) = &mut this.jpegs {
+            jpegs.thread.opened()?;
         }
         this.at_start = this.used_bytes()?;
         Ok(this)
@@ -300,8 +307,8 @@ impl OnDevice {
             Stage::Rows(stage) => stage.times(),
             Stage::Crops(crops) => crops.stage.times(),
         };
-        if let Some(engines) = &self.engines {
-            times.engines = engines.thread.times();
+        if let Some(jpegs) = &self.jpegs {
+            times.jpegs = jpegs.thread.times();
         }
         times
     }
@@ -395,9 +402,15 @@ impl OnDevice {
         }
     }
 
-    /// The engines, if they decode some of the rows.
-    pub(crate) fn engines(&mut self) -> Option<&mut InEngines> {
-        self.engines.as_mut()
+    /// Whether the device decodes some of the rows.
+    pub(crate) fn decodes(&self) -> bool {
+        self.jpegs.is_some()
+    }
+
+    /// See [`jpeg_batches::end`].
+    pub(crate) fn end(&mut self, batch: Begun, most: Duration) -> Result<End> {
+        let (jpegs, _) = self.decoding()?;
+        jpeg_batches::end(&mut jpegs.thread, batch, most)
     }
 
     fn under_way(&self) -> usize {
@@ -453,11 +466,11 @@ impl OnDevice {
         }
     }
 
-    /// Opens a batch that workers are filling: engines make rows of its files as they come.
+    /// Opens a batch that workers are filling: the device decodes its coded rows as they come.
     /// `size`: height and width of its rows; `tries`: attempts behind a row's first.
     ///
     /// # Errors
-    /// Engines that fail; no memory for a batch.
+    /// A device that fails; no memory for a batch.
     pub(crate) fn open_batch(
         &mut self,
         (place, slot): (Place, WatchedSlot),
@@ -465,20 +478,20 @@ impl OnDevice {
         tries: u32,
         program: &SampleProgram,
     ) -> Result<Opened> {
-        let (engines, crops) = self.with_engines()?;
+        let (jpegs, crops) = self.decoding()?;
         let emission = KernelEmission::new(&program.emission, size);
         let target = crops.stage.reserve(place.rows as usize, &emission)?;
-        let files = BatchFiles {
+        let rows = BatchRows {
             slot,
             place,
             tries,
             rule: crops.rule,
             size,
-            most: engines.most,
+            cpu: jpegs.cpu.clone(),
         };
         let row_bytes = program.row_bytes(size) as usize;
         let laid = (places(crops.rule, size), emission, row_bytes);
-        engines.thread.open(Arc::new(files), target.clone(), laid)?;
+        jpegs.thread.open(Arc::new(rows), target.clone(), laid)?;
         Ok(Opened { place, target })
     }
 
@@ -494,8 +507,8 @@ impl OnDevice {
         size: (u32, u32),
         program: &SampleProgram,
     ) -> Result<Begun> {
-        let (_, crops) = self.with_engines()?;
-        let Split { rows, files } = split(&filled, crops.rule, size)?;
+        let (_, crops) = self.decoding()?;
+        let Split { rows, coded } = split(&filled, crops.rule, size)?;
         let Filled {
             place,
             rows: held,
@@ -504,7 +517,7 @@ impl OnDevice {
         if place != opened.place {
             return Err(Error::Device {
                 what: format!(
-                    "batch {} for engines, which have batch {}",
+                    "batch {} to be decoded, and batch {} was opened",
                     place.number, opened.place.number
                 ),
             });
@@ -517,20 +530,20 @@ impl OnDevice {
         Ok(Begun {
             place,
             bad,
-            rows: files,
+            rows: coded,
         })
     }
 
-    fn with_engines(&mut self) -> Result<(&mut InEngines, &mut Crops)> {
-        match (&mut self.engines, &mut self.stage) {
-            (Some(engines), Stage::Crops(crops)) => Ok((engines, crops)),
+    fn decoding(&mut self) -> Result<(&mut Jpegs, &mut Crops)> {
+        match (&mut self.jpegs, &mut self.stage) {
+            (Some(jpegs), Stage::Crops(crops)) => Ok((jpegs, crops)),
             _ => Err(Error::Device {
-                what: "a batch for engines, of a run that has none".into(),
+                what: "coded rows, of a run whose workers decode all".into(),
             }),
         }
     }
 
-    /// The rows of the oldest batch that was begun, and that engines have done.
+    /// The rows of the oldest batch that was begun, and whose coded rows are done.
     ///
     /// # Errors
     /// A device error.
@@ -546,9 +559,9 @@ impl OnDevice {
     /// Lets go of batches that nobody wants: those that were opened, and so many that were
     /// closed and not finished.
     pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = Opened>, begun: usize) {
-        if let Some(engines) = &mut self.engines {
-            // Of engines that fail nothing is used any more.
-            let _ = engines.thread.forget();
+        if let Some(jpegs) = &mut self.jpegs {
+            // Of a device that fails nothing is used any more.
+            let _ = jpegs.thread.forget();
         }
         opened.for_each(drop);
         for _ in 0..begun {

@@ -53,9 +53,10 @@ impl DevicePool {
     pub(crate) fn replay(&mut self, run: &mut Run, rounds: u32) -> Result<Replay> {
         // The run stands where it stood: its batches come again behind the replay.
         self.pool.check_owner()?;
-        if self.on.engines().is_some() {
-            return Err(Error::config(
-                "a replay is of pixels that workers decoded: decode on cpu",
+        if self.on.decodes() {
+            return Err(Error::option(
+                "decode_on",
+                "a replay is of pixels that workers decoded: use decode_on cpu",
             ));
         }
         self.cancel();

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
 use crate::data::sizes::Sizes;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
 use crate::picture::Limits;
-use crate::plan::{EngineShare, PlanOptions, SamplerTable};
+use crate::plan::{PlanOptions, SamplerTable};
 use crate::pool::job::JobOrder;
 use crate::recipe::SampleProgram;
 
@@ -26,18 +27,10 @@ pub(crate) struct ImageSpec {
     pub(crate) limits: Limits,
     /// Samples that may stand in for the one of a row.
     pub(crate) tries: u32,
-    /// What the engines of a device decode; none = nothing.
-    pub(crate) engines: Option<EngineRule>,
+    /// What a device decodes: JPEGs that its parts hold; none = workers decode all.
+    pub(crate) jpegs: Option<PartLimits>,
     /// Whether shards may be removed while the run goes on: then none is kept open.
     pub(crate) shards_go: bool,
-}
-
-/// Which samples are handed over as files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EngineRule {
-    pub(crate) share: EngineShare,
-    /// Width and height of the largest picture that they take.
-    pub(crate) most: (u32, u32),
 }
 
 impl ImageSpec {

@@ -8,9 +8,10 @@ use std::ops::Range;
 
 use crate::data::index::Index;
 use crate::data::sizes::Sizes;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::jobs::images::spec::{EngineRule, ImageSpec, NAME};
+use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
@@ -32,7 +33,7 @@ pub(crate) struct ImageJob {
     packing: Packing,
     packed: PackedBatch,
     max_scratch: u64,
-    engines: Option<EngineRule>,
+    jpegs: Option<PartLimits>,
     home: Home,
 }
 
@@ -93,7 +94,7 @@ impl ImageJob {
             packing,
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
-            engines: spec.engines,
+            jpegs: spec.jpegs,
         })
     }
 }
@@ -134,11 +135,10 @@ impl Job for ImageJob {
             part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
         };
-        if let Some(EngineRule { share, most }) = self.engines
-            && self.plan.is_for_engines(ticket.epoch, row.position, share)
+        if let Some(limits) = &self.jpegs
             && self
                 .decoder
-                .hand_over_file(&bytes, &request, most, out, meter)?
+                .hand_over_coded(&bytes, &request, limits, out, meter)?
         {
             return Ok(());
         }

@@ -5,10 +5,9 @@
 //! weights that copy: which crops, follows from the sample alone. Where engines decode a
 //! sample, its file is handed over.
 
-use crate::cut::crop::{CROP_HEADER, CropHeader, CropStep};
+use crate::cut::crop::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
 use crate::cut::sample::Cut;
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::jpeg::plain;
 use crate::recipe::steps::OpStep;
 use crate::recipe::weights::WeightTable;
 use crate::recipe::{CropRoom, CropRule, Placement, Step};
@@ -57,33 +56,31 @@ impl CropWriter {
         }))
     }
 
-    /// A row of the file itself, for engines that take pictures up to `most` wide and high.
-    /// `cut` is of the whole picture, which is so large as it is stored. False when the file
-    /// is not for them, or it or the weights have no room; the row holds anything then.
-    pub(crate) fn hand_over_file(
+    /// A row of the coded crop, which `write` writes: as many bytes as it says, or none. False when
+    /// the crop is not to be decoded by a device: as pixels it has no room, it needs a border, or
+    /// `write` has no room or takes no such file. The row holds anything then.
+    pub(crate) fn hand_over_coded(
         &mut self,
         cut: &Cut,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &mut [u8],
-        (file, picture, most): (&[u8], (u32, u32), (u32, u32)),
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Written<bool> {
         if border(cut, steps).is_some() {
             return Ok(false);
         }
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
-        let to = &mut row[room.pixels_at()..][..room.pixels];
-        let Ok(coded) = plain::write(file, most, to) else {
+        if !self.weights(cut, header, room, row) {
+            return Ok(false);
+        }
+        let coded = write(&mut row[room.pixels_at()..][..room.pixels]);
+        let Some(coded) = coded.and_then(|bytes| u32::try_from(bytes).ok()) else {
             return Ok(false);
         };
-        let header = CropHeader {
-            coded: coded as u32,
-            picture: picture.into(),
-            corner: [cut.want.x, cut.want.y],
-            ..header
-        };
-        Ok(self.weights(cut, header, room, row))
+        row[CROP_HEADER_CODED].copy_from_slice(&coded.to_ne_bytes());
+        Ok(true)
     }
 
     /// Writes the header and the weights of a row. False when they, or what it holds, have no

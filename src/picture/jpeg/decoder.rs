@@ -32,6 +32,7 @@ use crate::sys::cpu::CpuLevel;
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
+use super::baseline::gpu_rows::write_row;
 use super::baseline::{self, Ending, Failure, Form, Job, MOST_SCANS, Refusal, Window};
 use super::header::{JpegHeader, has_end, has_more_scans};
 use super::region::{Decoded, Region, Scale, scaled_size};
@@ -120,6 +121,59 @@ impl JpegDecoder {
         want: Region,
         out: &mut Scratch,
     ) -> Result<Decoded, SampleFault> {
+        self.check(bytes, header, scale, want)?;
+        let (w, h) = (want.w as usize, want.h as usize);
+        grow(&mut out.rgb, w * h * 3)?;
+        let has_inks = header.components == 4;
+        if has_inks {
+            grow(&mut out.cmyk, w * h * 4)?;
+        }
+        let job = job(bytes, header, scale, want);
+        let pixels = if has_inks {
+            &mut out.cmyk
+        } else {
+            &mut out.rgb
+        };
+        self.decode(&job, header, &mut out.baseline, pixels)?;
+        if has_inks {
+            cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
+        }
+        Ok(Decoded {
+            x: want.x,
+            y: want.y,
+            w: want.w,
+            h: want.h,
+            stride: w * 3,
+        })
+    }
+
+    /// Writes the row of a region for the kernels of a device: how many bytes. None when they do
+    /// not take the file, `out` is too small, or a decode would refuse the file before it reads
+    /// coded data: then [`JpegDecoder::decode_region`] is to be asked.
+    pub(crate) fn write_coded(
+        &self,
+        (bytes, header): (&[u8], &JpegHeader),
+        scale: Scale,
+        want: Region,
+        scratch: &Scratch,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        if header.multi_scan || header.arithmetic || self.truncated != Truncated::Refuse {
+            return None;
+        }
+        self.check(bytes, header, scale, want).ok()?;
+        let job = job(bytes, header, scale, want);
+        write_row(&job, scratch.baseline.form(), out).ok()
+    }
+
+    /// What is checked before coded data are read.
+    fn check(
+        &self,
+        bytes: &[u8],
+        header: &JpegHeader,
+        scale: Scale,
+        want: Region,
+    ) -> Result<(), SampleFault> {
         let size = scaled_size(header, scale);
         if !want.fits_in(size) {
             return Err(corrupt(format!(
@@ -137,40 +191,7 @@ impl JpegDecoder {
         if self.truncated == Truncated::Refuse && !has_end(bytes, header.scan_start) {
             return Err(cut_off(bytes));
         }
-        let (w, h) = (want.w as usize, want.h as usize);
-        grow(&mut out.rgb, w * h * 3)?;
-        let has_inks = header.components == 4;
-        if has_inks {
-            grow(&mut out.cmyk, w * h * 4)?;
-        }
-        let job = Job {
-            bytes,
-            size: (header.width as usize, header.height as usize),
-            components: usize::from(header.components),
-            block: 8 / scale.denominator() as usize,
-            window: Window {
-                x: want.x as usize,
-                y: want.y as usize,
-                w,
-                h,
-            },
-        };
-        let pixels = if has_inks {
-            &mut out.cmyk
-        } else {
-            &mut out.rgb
-        };
-        self.decode(&job, header, &mut out.baseline, pixels)?;
-        if has_inks {
-            cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
-        }
-        Ok(Decoded {
-            x: want.x,
-            y: want.y,
-            w: want.w,
-            h: want.h,
-            stride: w * 3,
-        })
+        Ok(())
     }
 
     /// Decodes a file by the faster way if that takes it.
@@ -220,6 +241,22 @@ impl JpegDecoder {
             )));
         }
         Ok(())
+    }
+}
+
+fn job<'a>(bytes: &'a [u8], header: &JpegHeader, scale: Scale, want: Region) -> Job<'a> {
+    let number = |n: u32| n as usize;
+    Job {
+        bytes,
+        size: (number(header.width), number(header.height)),
+        components: usize::from(header.components),
+        block: 8 / number(scale.denominator()),
+        window: Window {
+            x: number(want.x),
+            y: number(want.y),
+            w: number(want.w),
+            h: number(want.h),
+        },
     }
 }
 

@@ -8,7 +8,6 @@
 //!
 //! - `header`: the marker scan; pure.
 //! - `bytes`: what it scans, in memory or in a file.
-//! - `plain`: the form of a file that a device's engines take; pure.
 //! - `region`: a part of a picture, and the size of a decode; pure.
 //! - `standard`: tables that the standard prints; pure.
 //! - `decoder`: limits, verdicts, and what decodes a file.
@@ -18,7 +17,10 @@
 //! - `oracle`: libjpeg-turbo for tests.
 //! - `fixtures`, `generators`: files for tests: usual ones, and those that no encoder writes.
 
-#[cfg(feature = "codecs")]
+#[cfg_attr(
+    not(feature = "codecs"),
+    allow(dead_code, unused_imports, reason = "a consumer reads rows for kernels alone")
+)]
 mod baseline;
 mod bytes;
 #[cfg(feature = "codecs")]
@@ -26,13 +28,11 @@ mod decoder;
 #[cfg(feature = "codecs")]
 mod encoder;
 mod header;
+mod region;
 #[cfg_attr(
     not(feature = "codecs"),
-    allow(dead_code, reason = "most of it is used where rows are made")
+    allow(dead_code, reason = "a consumer reads rows for kernels alone")
 )]
-pub(crate) mod plain;
-mod region;
-#[cfg(feature = "codecs")]
 mod standard;
 
 #[cfg(all(test, feature = "codecs"))]
@@ -46,12 +46,9 @@ mod tests;
 #[cfg(all(test, feature = "codecs"))]
 mod verdict_tests;
 
-#[cfg(feature = "codecs")]
-#[cfg_attr(
-    not(test),
-    allow(unused_imports, reason = "the loader does not decode by kernels yet")
-)]
-pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Window, gpu_rows};
+pub(crate) use baseline::gpu_rows;
+#[cfg(test)]
+pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Window};
 pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};

@@ -28,14 +28,6 @@ mod form;
 mod frame;
 mod general;
 mod geometry;
-#[cfg_attr(
-    not(test),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "the loader does not decode by kernels yet"
-    )
-)]
 pub(crate) mod gpu_rows;
 mod huffman;
 mod job;
@@ -104,6 +96,10 @@ impl Decoder {
             planes: Vec::new(),
             general: None,
         }
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.form
     }
 
     /// Bytes that are held.

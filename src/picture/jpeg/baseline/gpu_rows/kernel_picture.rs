@@ -266,6 +266,11 @@ impl KernelPicture {
         Ok(())
     }
 
+    /// Width and height of the window.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+
     fn components(&self) -> &[KernelComponent] {
         &self.component[..self.count.min(3) as usize]
     }

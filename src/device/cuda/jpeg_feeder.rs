@@ -1,10 +1,10 @@
-//! What the engines' thread does with batches: pictures go to the engines as workers hand them
-//! over, row by row.
+//! What the thread of JPEGs does with batches: coded rows go to the device as workers finish them.
 //!
-//! In the consumer, in the engines' thread. A batch is opened before its rows are there, and its
-//! rows are looked at until all have come. So the engines work while the batch is filled, and
-//! not behind its slowest row. A submission has pictures of one batch or of several. Batches
-//! are reported in the order in which they were opened.
+//! In the consumer, in the thread of JPEGs. A batch is opened before its rows are there, and its
+//! rows are looked at until all have come. So the device decodes while the batch is filled, and
+//! not behind its slowest row. A part has rows of one batch or of several. A row that the kernels
+//! flag is decoded again by the CPU, here. Batches are reported in the order in which they were
+//! opened.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -12,16 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::context::Context;
-use super::engine_lane::{Job, Lane, Part};
-use super::engines::Engines;
-use crate::device::EngineTimes;
-use crate::device::frames::{Look, Made, Picture};
-use crate::device::shape::{ENOUGH, EngineShape, LANES};
+use super::jpeg_again::AgainStage;
+use super::jpeg_lane::{Job, Lane, PartOfJob};
+use super::jpeg_stage::JpegKernels;
+use crate::device::JpegTimes;
+use crate::device::coded_rows::{CodedRow, Look, Made};
+use crate::device::shape::{JPEG_LANES, JpegShape};
 use crate::error::{Error, Result};
 
-/// Between two looks at rows and lanes, while there is nothing to submit: a submission takes
-/// 3 ms.
+/// Between two looks at rows and lanes, while there is nothing to submit: a part takes about 1 ms.
 const LOOK: Duration = Duration::from_micros(200);
+/// Parts that a lane has at a time: one is decoded, the next waits behind it in the stream.
+const PARTS: usize = 2;
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -42,20 +44,19 @@ pub(super) enum Report {
 /// What the thread has.
 #[derive(Debug)]
 pub(super) struct Feeder {
-    // In this order: the streams are over before states go.
     lanes: Vec<Lane>,
-    engines: Engines,
+    again: AgainStage,
     /// Rows of a batch at most.
     rows: usize,
+    /// Pictures of a part at most.
+    most: usize,
     /// Batches that are not reported, the oldest first.
     open: VecDeque<Open>,
-    /// The lane of the next submission; the one before it has the newest.
+    /// The lane of the next part; the one before it has the newest.
     next: usize,
-    times: Arc<Mutex<EngineTimes>>,
+    times: Arc<Mutex<JpegTimes>>,
     /// Since when a lane has been at work.
     busy: Option<Instant>,
-    /// Pictures that were refused since one was decoded.
-    in_a_row: usize,
 }
 
 /// A batch that is not reported.
@@ -64,9 +65,9 @@ struct Open {
     job: Arc<Job>,
     /// Rows that have not come.
     missing: Vec<u32>,
-    /// Pictures that are in no submission yet, in the order of their rows.
-    waiting: Vec<Picture>,
-    /// Pictures that lanes are at.
+    /// Rows that are in no part yet, in their order.
+    waiting: Vec<CodedRow>,
+    /// Rows that lanes are at.
     in_lanes: usize,
     made: Made,
 }
@@ -74,7 +75,7 @@ struct Open {
 impl Open {
     fn new(job: Job) -> Self {
         Self {
-            missing: (0..job.files.rows()).collect(),
+            missing: (0..job.rows.rows()).collect(),
             waiting: Vec::new(),
             in_lanes: 0,
             made: Made::default(),
@@ -85,36 +86,35 @@ impl Open {
     /// Takes what has come since the last look.
     ///
     /// # Errors
-    /// A picture that does not lie in the batch.
+    /// A row that does not lie in the batch.
     fn look(&mut self, most: usize) -> Result<()> {
-        let files = &self.job.files;
-        let (_, bytes) = files.memory();
+        let rows = &self.job.rows;
+        let (_, bytes) = rows.memory();
         let before = self.waiting.len();
         let mut wrong = None;
-        self.missing.retain(|row| match files.look(*row) {
+        self.missing.retain(|row| match rows.look(*row) {
             Look::NotYet => true,
-            Look::NoPicture => false,
-            Look::Picture(picture) => {
-                let lies = picture.len > 0 && picture.bytes().end <= bytes;
-                if lies && picture.row == *row && (*row as usize) < most {
-                    self.waiting.push(picture);
+            Look::Other => false,
+            Look::Coded(coded) => {
+                let lies = coded.data.start < coded.data.end && coded.data.end <= bytes;
+                if lies && coded.row == *row && (*row as usize) < most {
+                    self.waiting.push(*coded);
                     self.made.rows.push(*row);
                 } else {
-                    wrong = Some(picture);
+                    wrong = Some((coded.row, coded.data));
                 }
                 false
             }
         });
         if self.waiting.len() > before {
-            self.waiting.sort_by_key(|picture| picture.row);
+            self.waiting.sort_by_key(|coded| coded.row);
         }
         match wrong {
             None => Ok(()),
-            Some(picture) => Err(Error::Device {
+            Some((row, data)) => Err(Error::Device {
                 what: format!(
-                    "a picture for engines, outside of its slot of {bytes} bytes or of {most} \
-                     rows: row {}, {} bytes",
-                    picture.row, picture.len
+                    "a coded JPEG outside of its slot of {bytes} bytes or of {most} rows: row \
+                     {row}, bytes {data:?}"
                 ),
             }),
         }
@@ -135,25 +135,24 @@ impl Feeder {
     /// Not enough memory of the device.
     pub(super) fn open(
         context: &Arc<Context>,
-        engines: Engines,
-        shape: &EngineShape,
-        times: Arc<Mutex<EngineTimes>>,
+        shape: &JpegShape,
+        times: Arc<Mutex<JpegTimes>>,
     ) -> Result<Self> {
+        let kernels = JpegKernels::load(context)?;
+        let lanes = (0..JPEG_LANES).map(|_| Lane::new(context, &kernels, *shape));
         Ok(Self {
-            lanes: (0..LANES)
-                .map(|index| Lane::new(context, index, shape))
-                .collect::<Result<_>>()?,
-            engines,
+            lanes: lanes.collect::<Result<_>>()?,
+            again: AgainStage::new(context, shape.row_bytes)?,
             rows: shape.rows,
+            most: shape.limits.pictures,
             open: VecDeque::new(),
             next: 0,
             times,
             busy: None,
-            in_a_row: 0,
         })
     }
 
-    /// Until who opens batches is gone, or the engines fail. What nobody waits for then is let
+    /// Until who opens batches is gone, or the device fails. What nobody waits for then is let
     /// go, behind what lanes are at.
     pub(super) fn feed(mut self, orders: &Receiver<Order>, reports: &Sender<Result<Report>>) {
         while let Some(report) = self.step(orders).transpose() {
@@ -176,10 +175,11 @@ impl Feeder {
                 match self.next_order(orders, rests) {
                     Ok(Order::Open(job)) => self.open.push_back(Open::new(job)),
                     Ok(Order::Forget) => {
-                        for lane in 0..LANES {
-                            self.wait(lane)?;
+                        for lane in &mut self.lanes {
+                            while lane.wait()?.is_some() {}
                         }
                         self.open.clear();
+                        self.rest();
                         return Ok(Some(Report::Forgotten));
                     }
                     Err(TryRecvError::Empty) => break,
@@ -213,31 +213,30 @@ impl Feeder {
         }
         let mut made = self.open.pop_front()?.made;
         made.rows.sort_unstable();
-        made.culprits.sort_by_key(|(row, _)| *row);
+        made.verdicts.sort_by_key(|verdict| verdict.row);
         Some(made)
     }
 
-    /// One submission, or one look at those that are under way; false when there is nothing to
-    /// do now.
+    /// One part, or one look at those that are under way; false when there is nothing to do now.
     fn work(&mut self) -> Result<bool> {
         self.look()?;
         if self.has_enough() {
-            // It has the oldest submission, if any. More may come meanwhile.
-            self.wait(self.next)?;
-            self.look()?;
+            if self.lanes[self.next].under_way() == PARTS {
+                // It has the oldest part. More may come meanwhile.
+                let parts = self.lanes[self.next].wait()?;
+                self.account(parts)?;
+                self.look()?;
+            }
             self.submit()?;
             return Ok(true);
         }
-        // The newest has the largest number of those at work, the oldest comes first.
-        let oldest = (0..LANES).map(|n| (self.next + n) % LANES);
-        let at_work = oldest.into_iter().find(|n| !self.lanes[*n].is_idle());
-        let Some(oldest) = at_work else {
-            return Ok(false);
-        };
-        let parts = self.lanes[oldest].done()?;
-        let is_done = parts.is_some();
-        self.account(parts);
-        Ok(is_done)
+        let mut is_any = false;
+        for lane in 0..JPEG_LANES {
+            let parts = self.lanes[lane].done()?;
+            is_any |= parts.is_some();
+            self.account(parts)?;
+        }
+        Ok(is_any)
     }
 
     fn look(&mut self) -> Result<()> {
@@ -245,57 +244,66 @@ impl Feeder {
         (self.open.iter_mut()).try_for_each(|open| open.look(most))
     }
 
-    /// Whether what waits is worth a submission: so many pictures, or all there will be of a
-    /// batch.
+    /// Whether what waits is worth a part: as many as one has, or all there will be of a batch.
+    /// Where no lane has anything to do, less is.
     fn has_enough(&self) -> bool {
         let waiting = self.open.iter().map(|open| open.waiting.len());
         let last = |open: &Open| open.has_come() && !open.waiting.is_empty();
-        waiting.sum::<usize>() >= ENOUGH || self.open.iter().any(last)
-    }
-
-    fn wait(&mut self, lane: usize) -> Result<()> {
-        let parts = self.lanes[lane].wait()?;
-        self.account(parts);
-        Ok(())
+        let enough = match self.lanes[self.next].under_way() {
+            0 => self.most.div_ceil(2),
+            _ => self.most,
+        };
+        waiting.sum::<usize>() >= enough || self.open.iter().any(last)
     }
 
     fn submit(&mut self) -> Result<()> {
         let waits = self.open.iter().filter(|open| !open.waiting.is_empty());
-        let jobs = waits.map(|open| (&open.job, open.waiting.as_slice()));
-        let lane = &mut self.lanes[self.next];
-        let mut count = lane.submit(&mut self.engines, &mut self.in_a_row, jobs)?;
-        self.next = (self.next + 1) % LANES;
+        let waits: Vec<_> = waits
+            .map(|open| (&open.job, open.waiting.as_slice()))
+            .collect();
+        let counts = self.lanes[self.next].submit(&waits)?;
+        self.next = (self.next + 1) % JPEG_LANES;
         self.busy.get_or_insert_with(Instant::now);
-        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        times.pictures += count as u64;
-        times.submissions += 1;
-        drop(times);
-        for open in &mut self.open {
-            let here = count.min(open.waiting.len());
-            open.waiting.drain(..here);
-            open.in_lanes += here;
-            count -= here;
+        self.note(|times| {
+            times.pictures += counts.iter().sum::<usize>() as u64;
+            times.parts += 1;
+        });
+        let open = self.open.iter_mut().filter(|open| !open.waiting.is_empty());
+        for (open, count) in open.zip(counts) {
+            open.waiting.drain(..count);
+            open.in_lanes += count;
         }
         Ok(())
     }
 
-    /// Notes what a lane has made.
-    fn account(&mut self, parts: Option<Vec<Part>>) {
-        for part in parts.into_iter().flatten() {
-            let of = self
-                .open
-                .iter_mut()
-                .find(|o| Arc::ptr_eq(&o.job, &part.job));
-            if let Some(open) = of {
-                open.in_lanes -= part.pictures.len();
-                open.made.culprits.extend(part.culprits);
+    fn note(&self, change: impl FnOnce(&mut JpegTimes)) {
+        change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Notes what a lane has made, and has what the kernels flagged decoded again.
+    fn account(&mut self, parts: Option<Vec<PartOfJob>>) -> Result<()> {
+        for PartOfJob { job, rows, errors } in parts.into_iter().flatten() {
+            let Some(open) = self.open.iter_mut().find(|o| Arc::ptr_eq(&o.job, &job)) else {
+                continue;
+            };
+            open.in_lanes -= rows.len();
+            let mut again = 0;
+            for (row, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
+                open.made.verdicts.extend(self.again.decode(&job, *row)?);
+                again += 1;
             }
+            self.note(|times| times.decoded_again += again);
         }
-        if self.lanes.iter().all(Lane::is_idle)
+        self.rest();
+        Ok(())
+    }
+
+    /// Ends the time in which lanes were at work, if none is.
+    fn rest(&mut self) {
+        if self.lanes.iter().all(|lane| lane.under_way() == 0)
             && let Some(since) = self.busy.take()
         {
-            let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-            times.busy_s += since.elapsed().as_secs_f64();
+            self.note(|times| times.busy_s += since.elapsed().as_secs_f64());
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The thread that feeds the engines, so that who takes batches never waits for a decode.
+//! The thread that feeds the kernels of JPEGs, so that who takes batches never waits for a decode.
 //!
 //! In the consumer; made after the coordinator, which must be alone when it is forked. It
-//! opens the device and the engines itself, beside index and workers' start. What it does with
-//! batches then: `engine_feeder`.
+//! opens the device and loads the kernels itself, beside index and workers' start. What it does
+//! with batches then: `jpeg_feeder`.
 //!
 //! A decode cannot be taken back. So the thread holds what it works on, and a thread whose
-//! engines hang is left alone with it.
+//! device hangs is left alone with it.
 
 use std::collections::VecDeque;
 use std::process;
@@ -16,36 +16,34 @@ use std::time::Duration;
 
 use super::context::{Context, Event};
 use super::crop_stage::Target;
-use super::engine_feeder::{Feeder, Order, Report};
-use super::engine_lane::Job;
-use super::engines::Engines;
-use super::nvjpeg::Library;
-use crate::device::frames::{Files, Made};
+use super::jpeg_feeder::{Feeder, Order, Report};
+use super::jpeg_lane::Job;
+use crate::device::coded_rows::{CodedBatch, Made};
 use crate::device::launch::KernelEmission;
-use crate::device::shape::{EngineShape, LANES, RowPlaces};
-use crate::device::{EngineInfo, EngineTimes};
+use crate::device::shape::{JpegShape, RowPlaces};
+use crate::device::JpegTimes;
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
 /// How long a sleep is between two looks at the time.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the end of a thread is waited for whose engines are open.
+/// How long the end of a thread is waited for whose decoder is open.
 const END: Duration = Duration::from_secs(1);
 
-/// The engines of a device, and who waits for them.
+/// The decoder of a device, and who waits for it.
 #[derive(Debug)]
-pub(crate) struct EngineThread {
+pub(crate) struct JpegThread {
     /// Always there, but in a forked copy that drops it.
     ends: Option<Ends>,
     is_open: bool,
     process: u32,
     /// Of batches that are not reported: before what their memory is not written.
     after: VecDeque<Vec<Arc<Event>>>,
-    /// Time that was waited for engines that could work, and submissions that they had then.
+    /// Time that was waited for a device that could work, and parts that it had then.
     waited: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
-    times: Arc<Mutex<EngineTimes>>,
+    times: Arc<Mutex<JpegTimes>>,
 }
 
 /// Of the channels to and from the thread.
@@ -53,33 +51,28 @@ pub(crate) struct EngineThread {
 struct Ends {
     orders: Sender<Order>,
     context: Receiver<Result<Arc<Context>>>,
-    found: Receiver<Result<EngineInfo>>,
     opened: Receiver<Result<()>>,
     reports: Receiver<Result<Report>>,
     thread: JoinHandle<()>,
 }
 
-impl EngineThread {
-    /// Starts the thread, which opens the device and then its engines. `limit`: how long
+impl JpegThread {
+    /// Starts the thread, which opens the device and then its decoder. `limit`: how long
     /// that, and a batch, may take.
     ///
     /// # Errors
     /// No further thread.
-    pub(crate) fn start(ordinal: u32, shape: EngineShape, limit: Duration) -> Result<Self> {
+    pub(crate) fn start(ordinal: u32, shape: JpegShape, limit: Duration) -> Result<Self> {
         let (orders, to_do) = mpsc::channel();
         let (say_context, context) = mpsc::channel();
-        let (say_found, found) = mpsc::channel();
         let (say_opened, opened) = mpsc::channel();
         let (report, reports) = mpsc::channel();
-        let times = Arc::new(Mutex::new(EngineTimes::default()));
+        let times = Arc::new(Mutex::new(JpegTimes::default()));
         let theirs = times.clone();
         let work = move || {
             let context = match Context::open(ordinal) {
                 Ok(context) => context,
                 Err(why) => {
-                    // Whoever asks first is told.
-                    let what = why.to_string();
-                    let _ = say_found.send(Err(Error::Device { what }));
                     let _ = say_context.send(Err(why));
                     return;
                 }
@@ -87,30 +80,25 @@ impl EngineThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            let engines = engines_of(&context, &shape, &say_found);
-            match engines.and_then(|engines| Feeder::open(&context, engines, &shape, theirs)) {
+            match Feeder::open(&context, &shape, theirs) {
                 Ok(feeder) => {
                     if say_opened.send(Ok(())).is_ok() {
                         feeder.feed(&to_do, &report);
                     }
                 }
                 Err(why) => {
-                    // Whoever asks first is told.
-                    let what = why.to_string();
-                    let _ = say_found.send(Err(Error::Device { what }));
                     let _ = say_opened.send(Err(why));
                 }
             }
         };
         let thread = thread::Builder::new()
-            .name("engines".into())
+            .name("jpegs".into())
             .spawn(work)
-            .map_err(|e| Error::not_started("start the thread of the engines", e))?;
+            .map_err(|e| Error::not_started("start the thread that decodes JPEGs", e))?;
         Ok(Self {
             ends: Some(Ends {
                 orders,
                 context,
-                found,
                 opened,
                 reports,
                 thread,
@@ -125,7 +113,7 @@ impl EngineThread {
         })
     }
 
-    /// Waits until the device is open, which it is before the engines are. Asked for once.
+    /// Waits until the device is open, which it is before its decoder is. Asked for once.
     ///
     /// # Errors
     /// Why it is not.
@@ -133,22 +121,10 @@ impl EngineThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Waits until it is known which engines there are, which it is before they are open; of
-    /// some kinds of devices before they are asked ([`DeviceInfo::expected_engines`]). Asked for
-    /// once.
-    ///
-    /// [`DeviceInfo::expected_engines`]: crate::device::DeviceInfo::expected_engines
+    /// Waits until the decoder has all its memory.
     ///
     /// # Errors
-    /// Why there are none, or that they take longer than the limit.
-    pub(crate) fn found(&mut self) -> Result<EngineInfo> {
-        self.opening(|ends| &ends.found)
-    }
-
-    /// Waits until the engines have all their memory.
-    ///
-    /// # Errors
-    /// No engines, or not enough memory; that they take longer than the limit.
+    /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
     pub(crate) fn opened(&mut self) -> Result<()> {
         if !self.is_open {
             self.opening(|ends| &ends.opened)?;
@@ -168,8 +144,8 @@ impl EngineThread {
                     let limit = self.limit;
                     return Err(self.fail(Error::Device {
                         what: format!(
-                            "the JPEG engines did not open within {limit:?}: decode on cpu, and \
-                             see dmesg for Xid errors"
+                            "the device's JPEG decoder did not open within {limit:?}: use decode_on \
+                             cpu, and see dmesg for Xid errors"
                         ),
                     }));
                 }
@@ -177,21 +153,21 @@ impl EngineThread {
         }
     }
 
-    /// Hands a batch over whose rows come yet: engines make those that are pictures, and
-    /// nobody else.
+    /// Hands a batch over whose rows come yet: the device decodes those that are coded, and
+    /// nobody else does.
     ///
     /// # Errors
     /// The error of an earlier one.
     pub(crate) fn open(
         &mut self,
-        files: Arc<dyn Files>,
+        rows: Arc<dyn CodedBatch>,
         target: Target,
         (places, emission, row_bytes): (RowPlaces, KernelEmission, usize),
     ) -> Result<()> {
         self.check()?;
         let after = target.output.after_all().cloned().collect();
         let job = Job {
-            files,
+            rows,
             places,
             emission,
             target,
@@ -203,10 +179,10 @@ impl EngineThread {
     }
 
     /// Lets all batches go that are not reported, whether their rows have come or not. Behind
-    /// this the engines write none of their memory.
+    /// this the thread writes none of their memory.
     ///
     /// # Errors
-    /// As [`EngineThread::next_done`].
+    /// As [`JpegThread::next_done`].
     pub(crate) fn forget(&mut self) -> Result<()> {
         self.check()?;
         self.order(Order::Forget)?;
@@ -242,21 +218,20 @@ impl EngineThread {
         self.limit = limit;
     }
 
-    /// What the engines did so far.
-    pub(crate) fn times(&self) -> EngineTimes {
+    /// What was decoded so far.
+    pub(crate) fn times(&self) -> JpegTimes {
         // A forked copy may have the lock of a thread that it does not have.
         if self.process != process::id() {
-            return EngineTimes::default();
+            return JpegTimes::default();
         }
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits at most `most` for the oldest batch that is not reported, all of whose rows have
-    /// come: those of pictures are there then, but for those that are none. None when it is not
-    /// done.
+    /// come: those that were coded are made then. None when it is not done.
     ///
     /// # Errors
-    /// The engines fail, or have hung for the limit. So does every later call.
+    /// The device fails, or has hung for the limit. So does every later call.
     pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<Made>> {
         self.check()?;
         match self.next_report(most)? {
@@ -265,7 +240,7 @@ impl EngineThread {
                 Ok(Some(made))
             }
             Some(Report::Forgotten) => Err(self.fail(Error::Device {
-                what: "batches of the JPEG engines were let go, and one is waited for".into(),
+                what: "batches of JPEGs were let go, and one is waited for".into(),
             })),
             None => Ok(None),
         }
@@ -287,8 +262,8 @@ impl EngineThread {
                 let limit = self.limit;
                 return Err(self.fail(Error::Device {
                     what: format!(
-                        "the JPEG engines have not decoded a batch within {limit:?}: decode on \
-                         cpu, and see dmesg for Xid errors"
+                        "the device has not decoded a batch of JPEGs within {limit:?}: use \
+                         decode_on cpu, and see dmesg for Xid errors"
                     ),
                 }));
             }
@@ -299,19 +274,19 @@ impl EngineThread {
         }
     }
 
-    /// How long engines have done nothing, though they could. While a reader has the memory of
-    /// a batch, as a training step that was put into a stream, they cannot.
+    /// How long the device has decoded nothing, though it could. While a reader has the memory of
+    /// a batch, as a training step that was put into a stream, it cannot.
     fn waited(&mut self, look: Duration) -> Duration {
-        // Of newer ones too: a submission may have pictures of several.
+        // Of newer ones too: a part may have pictures of several.
         let mut events = self.after.iter().flatten();
         let is_read = events.any(|event| matches!(event.is_over(), Ok(false)));
-        let submissions = self.times().submissions;
-        if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != submissions) {
+        let parts = self.times().parts;
+        if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != parts) {
             self.waited = None;
         }
         let (clock, _) = self
             .waited
-            .get_or_insert_with(|| (RunningClock::start(), submissions));
+            .get_or_insert_with(|| (RunningClock::start(), parts));
         match is_read {
             true => Duration::ZERO,
             false => clock.read(look),
@@ -324,7 +299,7 @@ impl EngineThread {
         match &self.ends {
             Some(ends) if self.process == process::id() => Ok(ends),
             _ => Err(Error::Device {
-                what: "the JPEG engines were opened by another process, and this is a forked copy \
+                what: "the JPEG decoder was opened by another process, and this is a forked copy \
                        of it"
                     .into(),
             }),
@@ -351,37 +326,14 @@ impl EngineThread {
     /// The thread ended and gave no reason.
     fn gone(&mut self) -> Error {
         self.fail(Error::Device {
-            what: "the thread of the JPEG engines has ended: please report what stands above, \
-                   and decode on cpu meanwhile"
+            what: "the thread that decodes JPEGs has ended: please report what stands above, and use \
+                   decode_on cpu meanwhile"
                 .into(),
         })
     }
 }
 
-/// Opens the engines of a device, and says which they are as soon as that is known.
-fn engines_of(
-    context: &Arc<Context>,
-    shape: &EngineShape,
-    say_found: &Sender<Result<EngineInfo>>,
-) -> Result<Engines> {
-    let library = Library::open(context.driver_major()?)?;
-    let expected = context.device().expected_engines();
-    let expected = expected.map(|engines| library.with_engines(engines));
-    let is_known = expected.is_some();
-    let nobody = |_| Error::Device {
-        what: "nobody waits for the engines any more".into(),
-    };
-    if let Some(info) = expected {
-        say_found.send(Ok(info)).map_err(nobody)?;
-    }
-    let engines = Engines::open_in(context, library, LANES, shape.largest)?;
-    if !is_known {
-        say_found.send(Ok(engines.info())).map_err(nobody)?;
-    }
-    Ok(engines)
-}
-
-impl Drop for EngineThread {
+impl Drop for JpegThread {
     fn drop(&mut self) {
         let Some(ends) = self.ends.take() else {
             return;
@@ -393,14 +345,13 @@ impl Drop for EngineThread {
         let Ends {
             orders,
             context,
-            found,
             opened,
             reports,
             thread,
         } = ends;
         // The thread ends behind what its lanes are at: the channel of its reports closes then.
-        drop((orders, context, found, opened));
-        // One that still opens them is waited for: a process that ends while CUDA is started in
+        drop((orders, context, opened));
+        // One that still opens its device is waited for: a process that ends while CUDA is started in
         // it may hang.
         let end = if self.is_open { END } else { self.limit };
         let mut waited = RunningClock::start();
@@ -408,7 +359,7 @@ impl Drop for EngineThread {
             match reports.recv_timeout(LOOK) {
                 Ok(_) => waited = RunningClock::start(),
                 Err(RecvTimeoutError::Disconnected) => break,
-                // It keeps what its engines may write, for as long as this process lives.
+                // It keeps what the device may write, for as long as this process lives.
                 Err(RecvTimeoutError::Timeout) if waited.read(LOOK) >= end => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -1,0 +1,342 @@
+//! A lane of JPEGs: from coded rows of slots to rows of batches on the device.
+//!
+//! In the consumer, in the thread of JPEGs. What a lane has on the device is taken once. A part of
+//! one batch or of several is decoded, and the kernel of crops makes rows of it, in one stream. One
+//! part is under way while the next is put together and queued.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::bounds::check_frame;
+use super::context::{Context, Stream};
+use super::crop_stage::Target;
+use super::jpeg_stage::{CodedBytes, DecodedPicture, JpegKernels, JpegLane};
+use super::kernel::Places;
+use super::memory::{DeviceBuffer, HostBuffer, Rows};
+use crate::device::coded_rows::{CodedBatch, CodedRow};
+use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
+use crate::device::shape::{JpegShape, RowPlaces};
+use crate::error::{Error, Result};
+
+/// Bytes of a pixel.
+const RGB: usize = 3;
+/// What coded data begin at a multiple of.
+const ALIGNMENT: usize = 16;
+
+/// A batch of which a device decodes rows. Nothing else may write its coded rows, nor the rows of
+/// the target that are made of them.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) rows: Arc<dyn CodedBatch>,
+    pub(super) places: RowPlaces,
+    pub(super) emission: KernelEmission,
+    pub(super) target: Target,
+    /// Bytes of a row of the target.
+    pub(super) row_bytes: usize,
+}
+
+/// Rows of a job that are in one part, in their order, and the error word of each once it is over.
+#[derive(Debug)]
+pub(super) struct PartOfJob {
+    pub(super) job: Arc<Job>,
+    pub(super) rows: Vec<u32>,
+    pub(super) errors: Vec<u32>,
+}
+
+impl PartOfJob {
+    /// Rows of the batch that a launch covers: from the first to the last.
+    fn covered(&self) -> (usize, usize) {
+        let first = self.rows.first().map_or(0, |row| *row as usize);
+        let last = self.rows.last().map_or(first, |row| *row as usize);
+        (first, last + 1 - first)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Lane {
+    shape: JpegShape,
+    // Drained before what it reads is freed.
+    decoder: JpegLane,
+    tables: DeviceBuffer,
+    descriptors: DeviceBuffer,
+    /// Descriptors on their way, in turns.
+    written: [HostBuffer; 2],
+    turn: usize,
+    /// Parts that were submitted, the oldest first.
+    under_way: VecDeque<Vec<PartOfJob>>,
+}
+
+/// Room of a lane that a part has taken.
+#[derive(Debug, Default)]
+struct Taken {
+    rows: usize,
+    tables: usize,
+    /// Bytes of coded data.
+    coded: usize,
+}
+
+impl Lane {
+    /// Takes all the memory that the lane will need.
+    ///
+    /// # Errors
+    /// When the device has not enough memory.
+    pub(super) fn new(
+        context: &Arc<Context>,
+        kernels: &Arc<JpegKernels>,
+        shape: JpegShape,
+    ) -> Result<Self> {
+        let descriptors = shape.lane_rows() * size_of::<KernelRow>();
+        let written = || HostBuffer::new(context, descriptors, "descriptors of JPEGs");
+        Ok(Self {
+            shape,
+            decoder: JpegLane::new(kernels, shape.limits)?,
+            tables: DeviceBuffer::new(context, shape.table_bytes(), "tables of JPEGs")?,
+            descriptors: DeviceBuffer::new(context, descriptors, "descriptors of JPEGs")?,
+            written: [written()?, written()?],
+            turn: 0,
+            under_way: VecDeque::new(),
+        })
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// The oldest part that was submitted, if the device has made its rows.
+    pub(super) fn done(&mut self) -> Result<Option<Vec<PartOfJob>>> {
+        match self.decoder.is_over()? {
+            true => self.wait(),
+            false => Ok(None),
+        }
+    }
+
+    /// As [`Lane::done`], once it has; none when no part is under way.
+    pub(super) fn wait(&mut self) -> Result<Option<Vec<PartOfJob>>> {
+        let Some(errors) = self.decoder.wait()? else {
+            return Ok(None);
+        };
+        let Some(mut parts) = self.under_way.pop_front() else {
+            return Ok(None);
+        };
+        let mut errors = errors.into_iter();
+        for part in &mut parts {
+            part.errors = errors.by_ref().take(part.rows.len()).collect();
+        }
+        Ok(Some(parts))
+    }
+
+    /// Submits what a part has room for of the coded rows that wait, the first ones of each job
+    /// in the order of the jobs; how many of each. Fewer than two parts must be under way.
+    ///
+    /// # Errors
+    /// The device fails; a row that names what is not its own, or that no part has room for.
+    pub(super) fn submit(&mut self, waiting: &[(&Arc<Job>, &[CodedRow])]) -> Result<Vec<usize>> {
+        let (mut taken, mut counts) = (Taken::default(), Vec::new());
+        let (mut parts, mut coded) = (Vec::new(), Vec::new());
+        for (job, rows) in waiting {
+            let count = self.take(&mut taken, &mut coded, job, rows);
+            counts.push(count);
+            if count > 0 {
+                parts.push(PartOfJob {
+                    job: (*job).clone(),
+                    rows: rows[..count].iter().map(|row| row.row).collect(),
+                    errors: Vec::new(),
+                });
+            }
+            if count < rows.len() {
+                break;
+            }
+        }
+        if parts.is_empty() {
+            return Err(Error::Device {
+                what: "a coded JPEG that is larger than a part of all memory for JPEGs".into(),
+            });
+        }
+        let rows = waiting.iter().zip(&counts).flat_map(|((_, r), n)| &r[..*n]);
+        let rows: Vec<&CodedRow> = rows.collect();
+        // Held until the stream is drained, should it fail.
+        let put = self.put(&parts, &rows, &coded);
+        if put.is_err() {
+            // What was put in may be under way yet.
+            self.decoder.stream().drain();
+        }
+        self.under_way.push_back(parts);
+        put.map(|()| counts)
+    }
+
+    /// Adds rows of a job to the part, the first ones, as far as it has room; how many.
+    fn take(
+        &mut self,
+        taken: &mut Taken,
+        coded: &mut Vec<CodedBytes>,
+        job: &Job,
+        rows: &[CodedRow],
+    ) -> usize {
+        let (memory, _) = job.rows.memory();
+        let Some(begin) = rows.first().map(|row| row.row) else {
+            return 0;
+        };
+        let (mut count, mut covered) = (0, 0);
+        for row in rows {
+            let covers = (row.row + 1 - begin) as usize;
+            let fits = taken.rows + covers <= self.shape.lane_rows()
+                && taken.tables + covers * job.places.tables <= self.shape.table_bytes()
+                && self.decoder.add(&row.picture, taken.coded);
+            if !fits {
+                break;
+            }
+            let len = row.data.end - row.data.start;
+            coded.push(CodedBytes {
+                from: memory.wrapping_add(row.data.start),
+                len,
+                at: taken.coded,
+            });
+            taken.coded = (taken.coded + len).next_multiple_of(ALIGNMENT);
+            covered = covers;
+            count += 1;
+        }
+        taken.rows += covered;
+        taken.tables += covered * job.places.tables;
+        count
+    }
+
+    fn put(
+        &mut self,
+        parts: &[PartOfJob],
+        rows: &[&CodedRow],
+        coded: &[CodedBytes],
+    ) -> Result<()> {
+        // SAFETY: `Feeder::look` has seen that each row's data lie in the batch's memory, which is
+        // pinned and held by its job: until the part is told by `wait`, or until `submit` has
+        // drained the stream. Nothing writes the rows that have come (`CodedBatch`).
+        let pictures = unsafe { self.decoder.decode(coded)? };
+        self.launch(parts, rows, &pictures)?;
+        self.decoder.end_part()
+    }
+
+    /// Makes rows of decoded pictures: those of all rows of the part.
+    fn launch(
+        &mut self,
+        parts: &[PartOfJob],
+        rows: &[&CodedRow],
+        pictures: &[DecodedPicture],
+    ) -> Result<()> {
+        let (_, memory) = self.decoder.pixels();
+        let mut descriptors = Vec::new();
+        let mut tables = 0;
+        let mut decoded = rows.iter().zip(pictures);
+        for part in parts {
+            let job = &part.job;
+            let (first, count) = part.covered();
+            let begin = descriptors.len();
+            descriptors.resize(begin + count, elsewhere());
+            for (coded, picture) in decoded.by_ref().take(part.rows.len()) {
+                let row = coded.row as usize;
+                let stride = (picture.pitch / RGB) as u32;
+                let made = coded.kernel.of_lines(picture.at as u64, stride);
+                check_frame(&made, row, &job.emission, job.places, memory)?;
+                let within = made.tables - (row * job.places.capacity) as u64;
+                descriptors[begin + row - first] = KernelRow {
+                    tables: (tables + (row - first) * job.places.tables) as u64 + within,
+                    ..made
+                };
+            }
+            tables += count * job.places.tables;
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&descriptors);
+        self.turn ^= 1;
+        let written = &mut self.written[self.turn];
+        let room = written.bytes_mut().get_mut(..bytes.len());
+        let room = room.ok_or_else(|| Error::Device {
+            what: format!("{} rows in a part of JPEGs", descriptors.len()),
+        })?;
+        room.copy_from_slice(bytes);
+        // SAFETY: `written` is the lane's, and is written again when the part before the next one
+        // is submitted, which is behind the end of this one; `descriptors` is used in this stream
+        // alone.
+        unsafe {
+            let (stream, from) = (self.decoder.stream(), self.written[self.turn].as_ptr());
+            stream.upload(&self.descriptors, from, bytes.len())?;
+        }
+        let (mut begin, mut at) = (0, 0);
+        for part in parts {
+            let (first, count) = part.covered();
+            let here = &descriptors[begin..begin + count];
+            self.launch_part(&part.job, (first, begin, at), here)?;
+            begin += count;
+            at += count * part.job.places.tables;
+        }
+        Ok(())
+    }
+
+    /// Makes rows of one batch, from its row `first` on. Their descriptors begin with number
+    /// `begin`, and their tables go to byte `at`.
+    fn launch_part(
+        &self,
+        job: &Job,
+        (first, begin, at): (usize, usize, usize),
+        rows: &[KernelRow],
+    ) -> Result<()> {
+        let places = job.places;
+        let stream = self.decoder.stream();
+        let (slot, slot_bytes) = job.rows.memory();
+        let end = (first + rows.len()) * places.capacity;
+        let out = job.target.output.buffer().ok_or_else(|| Error::Device {
+            what: "a batch's memory was given away twice".into(),
+        })?;
+        let out_end = (first + rows.len()) * job.row_bytes;
+        if end > slot_bytes || out_end > out.len() {
+            return Err(Error::Device {
+                what: format!("rows up to {} are none of the batch", first + rows.len()),
+            });
+        }
+        let lines = Rows {
+            first,
+            width: places.tables,
+            count: rows.len(),
+        };
+        let to = (&self.tables, at);
+        // SAFETY: the rows lie in the slot by the check, which the job keeps pinned and holds
+        // until the event behind this; coded ones are not written (`CodedBatch`), and of
+        // others, which may be, the copy is not read; the tables are the lane's.
+        unsafe {
+            stream.upload_rows(to, places.tables, slot, places.capacity, lines)?;
+        }
+        for event in job.target.output.after_all() {
+            stream.wait_for(event)?;
+        }
+        let at = Places {
+            tables: self.tables.address(),
+            pixels: self.decoder.pixels().0,
+            rows: self.descriptors.address() + (begin * size_of::<KernelRow>()) as u64,
+            out: out.address() + (first * job.row_bytes) as u64,
+        };
+        let takes_mean =
+            |row: &KernelRow| row.flags & (MASKED | ELSEWHERE) == 0 && row.takes_mean();
+        let passes: &[Pass] = match rows.iter().any(takes_mean) {
+            true => &[Pass::Sums, Pass::Rows],
+            false => &[Pass::Rows],
+        };
+        for pass in passes {
+            // SAFETY: `check_frame` has seen that tables lie in the row's part, and pixels in the
+            // memory of decoded pictures, which is the lane's (a table that was changed behind the
+            // checks leads to other pixels of it, no further); the output is held by the job, large
+            // enough by the check, its other rows are left alone, and who had that memory
+            // before is waited for (`after_all`); a second pass comes behind the first.
+            unsafe {
+                let (kernel, count) = (&job.target.kernel, rows.len() as u32);
+                kernel.launch(stream, at, count, job.emission, *pass)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row that this launch leaves alone.
+fn elsewhere() -> KernelRow {
+    KernelRow {
+        flags: ELSEWHERE,
+        ..KernelRow::default()
+    }
+}

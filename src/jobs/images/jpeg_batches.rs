@@ -1,0 +1,219 @@
+//! Batches of which a device decodes some rows: opened before workers have filled them, closed
+//! when they have, done when the device has made its rows.
+//!
+//! In the consumer. A picture that the CPU's decoder refuses, too, is a failed row of its batch, or
+//! another sample stands in for it.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::cut::crop::{CropHeader, Takes};
+use crate::device::coded_rows::{Made, Verdict};
+use crate::device::cuda::{JpegThread, Target};
+use crate::device::launch::{ELSEWHERE, KernelRow, MASKED};
+use crate::error::{Error, Result};
+use crate::pool::filled::{BadRow, Filled};
+use crate::pool::place::Place;
+use crate::recipe::{CropRoom, CropRule};
+
+/// A batch whose coded rows a device decodes as they come.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) place: Place,
+    pub(crate) target: Target,
+}
+
+/// A batch that is filled, and that the device is at.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) place: Place,
+    pub(crate) bad: Vec<BadRow>,
+    /// Those that are coded.
+    pub(crate) rows: Vec<u32>,
+}
+
+/// Whether a device has made its rows of a batch.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// Where it stands, and the rows whose own samples gave nothing.
+    Done(Place, Vec<BadRow>),
+    NotYet(Begun),
+}
+
+/// What is made of a batch, and by what.
+#[derive(Debug, Default)]
+pub(crate) struct Split {
+    /// All rows, for the kernel that reads slots.
+    pub(crate) rows: Vec<KernelRow>,
+    /// Those that are coded.
+    pub(crate) coded: Vec<u32>,
+}
+
+/// What stands in a row.
+#[derive(Debug)]
+pub(crate) enum InRow {
+    Pixels(KernelRow),
+    /// Where the coded crop stands in the row, and the row but for where its pixels are.
+    Coded(Range<usize>, KernelRow),
+}
+
+/// Waits at most `most` for the oldest batch that was closed.
+///
+/// # Errors
+/// A device that fails, or hangs; other rows than who closed the batch has found.
+pub(crate) fn end(thread: &mut JpegThread, batch: Begun, most: Duration) -> Result<End> {
+    let Some(Made { rows, verdicts }) = thread.next_done(most)? else {
+        return Ok(End::NotYet(batch));
+    };
+    let Begun {
+        place,
+        mut bad,
+        rows: due,
+    } = batch;
+    if rows != due {
+        let other = |row: &&u32| !rows.contains(row) || !due.contains(row);
+        let row = rows.iter().chain(&due).find(other).copied();
+        let why = "its coded crop is none, or was changed";
+        // No batch follows it: what was begun of this one is still there.
+        return Err(thread.fail(destroyed(row.unwrap_or(0), why)));
+    }
+    add(&mut bad, verdicts);
+    Ok(End::Done(place, bad))
+}
+
+/// Which rows of a batch are coded. `size`: height and width of its rows.
+///
+/// # Errors
+/// A row that no worker in its senses writes.
+pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
+    let mut split = Split::default();
+    let row_bytes = rule.room(size).row_bytes();
+    let bytes = filled.rows.bytes();
+    for row in 0..filled.place.rows {
+        let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
+        if row >= filled.place.filled || filled.bad.iter().any(failed) {
+            split.rows.push(flagged(MASKED));
+            continue;
+        }
+        let begin = row as usize * row_bytes;
+        let own = bytes.get(begin..begin + row_bytes).unwrap_or(&[]);
+        let read = read_row(own, (row, begin), rule, size);
+        match read.map_err(|why| destroyed(row, &why))? {
+            InRow::Pixels(kernel) => split.rows.push(kernel),
+            InRow::Coded(..) => {
+                split.rows.push(flagged(ELSEWHERE));
+                split.coded.push(row);
+            }
+        }
+    }
+    Ok(split)
+}
+
+/// What stands in a row, which begins there in its slot; its header is checked.
+///
+/// # Errors
+/// What no worker in its senses writes.
+pub(crate) fn read_row(
+    own: &[u8],
+    (row, begin): (u32, usize),
+    rule: CropRule,
+    size: (u32, u32),
+) -> std::result::Result<InRow, String> {
+    let room = rule.room(size);
+    let header = CropHeader::read(own, room, size, Takes::Coded)?;
+    let kernel = kernel_row(&header, begin, room, rule)?;
+    Ok(match header.coded as usize {
+        0 => InRow::Pixels(kernel),
+        coded => InRow::Coded(room.pixels_at()..room.pixels_at() + coded, kernel),
+    })
+}
+
+fn flagged(flags: u32) -> KernelRow {
+    KernelRow {
+        flags,
+        ..KernelRow::default()
+    }
+}
+
+/// What the kernel is told of a row whose header was checked.
+///
+/// # Errors
+/// A step that the recipe does not have.
+pub(crate) fn kernel_row(
+    header: &CropHeader,
+    begin: usize,
+    room: CropRoom,
+    rule: CropRule,
+) -> std::result::Result<KernelRow, String> {
+    let row = KernelRow::of(header, begin, room);
+    if row.takes_mean() && !rule.reads_twice() {
+        return Err("it changes its contrast, and the recipe has no such step".into());
+    }
+    Ok(row)
+}
+
+/// A row that no worker in its senses writes.
+pub(crate) fn destroyed(row: u32, why: &str) -> Error {
+    Error::protocol(format!(
+        "row {row} was destroyed in shared memory, by a decoder gone wrong: {why}; build a new \
+         loader from the last state"
+    ))
+}
+
+/// Puts what the CPU has found of rows among the bad ones.
+fn add(bad: &mut Vec<BadRow>, verdicts: Vec<Verdict>) {
+    for verdict in verdicts {
+        let Verdict {
+            row,
+            fault,
+            attempt,
+        } = verdict;
+        match bad.iter_mut().find(|bad| bad.row == row) {
+            // A substitute: the row keeps its own sample's reason.
+            Some(substituted) => substituted.attempt = attempt,
+            None => bad.push(BadRow {
+                row,
+                fault,
+                attempt,
+            }),
+        }
+    }
+    bad.sort_by_key(|bad| bad.row);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{FaultKind, SampleFault};
+
+    #[test]
+    fn verdicts_become_bad_rows_in_order() {
+        let fault = |why: &str| SampleFault::new(FaultKind::Truncated, why);
+        let of = |row, attempt| BadRow {
+            row,
+            fault: fault("its own reason"),
+            attempt,
+        };
+        let verdict = |row, attempt| Verdict {
+            row,
+            fault: fault("found later"),
+            attempt,
+        };
+        let mut bad = vec![of(1, None), of(4, Some(2)), of(9, Some(1))];
+        add(&mut bad, vec![verdict(2, Some(1)), verdict(4, None)]);
+        let seen: Vec<_> = bad
+            .iter()
+            .map(|b| (b.row, b.attempt, b.fault.reason.as_str()))
+            .collect();
+        let own = "its own reason";
+        assert_eq!(
+            seen,
+            [
+                (1, None, own),
+                (2, Some(1), "found later"),
+                (4, None, own),
+                (9, Some(1), own)
+            ]
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Who decodes JPEGs: what was asked for, and what becomes of it.
+//!
+//! In the consumer. Settled before a worker starts. The stream does not depend on it.
+
+use serde::Serialize;
+
+use crate::device::{DecodeOn, Device};
+use crate::error::{Error, Result};
+use crate::recipe::SampleProgram;
+
+/// Who decodes JPEGs in a run, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct JpegOutlook {
+    /// [`DecodeOn::Gpu`] where the device decodes all files that its kernels take, else
+    /// [`DecodeOn::Cpu`].
+    pub on: DecodeOn,
+    /// One sentence.
+    pub why: String,
+}
+
+/// Whether the device of a run is to decode.
+///
+/// # Errors
+/// `gpu` was asked for, and the run cannot.
+pub(super) fn wanted(on: DecodeOn, device: Device, program: &SampleProgram) -> Result<bool> {
+    match (on, obstacle(on, device, program)) {
+        (DecodeOn::Cpu, _) | (DecodeOn::Auto, Some(_)) => Ok(false),
+        (_, None) => Ok(true),
+        (_, Some(why)) => Err(Error::option("decode_on", format!("decode_on {on}: {why}"))),
+    }
+}
+
+/// What becomes of it. `decodes`: whether the device has memory for it, where it is wanted.
+pub(super) fn outlook(
+    on: DecodeOn,
+    device: Device,
+    program: &SampleProgram,
+    decodes: bool,
+) -> JpegOutlook {
+    let (on, why) = match obstacle(on, device, program) {
+        Some(why) => (DecodeOn::Cpu, why),
+        None if decodes => (
+            DecodeOn::Gpu,
+            "the device decodes files that its kernels take, workers the others".into(),
+        ),
+        None => (
+            DecodeOn::Cpu,
+            "gpu_memory_limit leaves no room to decode on the device".into(),
+        ),
+    };
+    JpegOutlook { on, why }
+}
+
+/// Why no device decodes.
+fn obstacle(on: DecodeOn, device: Device, program: &SampleProgram) -> Option<String> {
+    if on == DecodeOn::Cpu {
+        return Some("decode_on cpu was asked for".into());
+    }
+    if device == Device::Cpu {
+        return Some("batches end on the CPU: use device cuda to decode on a GPU".into());
+    }
+    if cfg!(not(feature = "codecs")) {
+        return Some(
+            "this build has no decoders, which a device needs for files that it flags: build with \
+             the feature `codecs`"
+                .into(),
+        );
+    }
+    match (&program.crops, program.with_crops()) {
+        (Some(_), _) => None,
+        (None, Err(why)) => Some(format!("workers finish the rows: {why}")),
+        (None, Ok(_)) => Some("workers finish the rows of this recipe".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Recipe, Reorder};
+
+    #[test]
+    fn auto_decodes_where_it_can_and_gpu_says_why_not() {
+        let program = SampleProgram::compile(&Recipe::train224()).unwrap();
+        let crops = program.with_crops().unwrap();
+        let separate = Recipe::train224().with_reorder(Reorder::Off);
+        let separate = SampleProgram::compile(&separate).unwrap();
+        let cuda = Device::Cuda(0);
+        for (on, device, program, expected) in [
+            (DecodeOn::Auto, cuda, &crops, Ok(true)),
+            (DecodeOn::Gpu, cuda, &crops, Ok(true)),
+            (DecodeOn::Cpu, cuda, &crops, Ok(false)),
+            (DecodeOn::Auto, Device::Cpu, &program, Ok(false)),
+            (DecodeOn::Gpu, Device::Cpu, &program, Err("use device cuda")),
+            (DecodeOn::Auto, cuda, &separate, Ok(false)),
+            (DecodeOn::Gpu, cuda, &separate, Err("reorder: off")),
+        ] {
+            let found = wanted(on, device, program);
+            match (&found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(*found, expected, "{on} {device}"),
+                (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{why}"),
+                other => panic!("{on} {device}: {other:?}"),
+            }
+            let outlook = outlook(on, device, program, true);
+            assert_eq!(outlook.on == DecodeOn::Gpu, matches!(found, Ok(true)));
+        }
+    }
+}
