@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 use crate::forecast::memory as forecast_memory;
 use crate::forecast::memory::Depth;
 use crate::jobs::images::on_error::OnError;
-use crate::loader::engines;
-use crate::loader::engines::{Asked, Wanted};
+use crate::loader::jpeg_decoding;
 use crate::loader::source::Source;
 use crate::loader::upload::Uploads;
 use crate::picture::Limits;
@@ -41,8 +40,8 @@ pub struct LoaderBuilder {
     pub(super) device: Device,
     upload: Option<Upload>,
     pub(super) gpu_memory_limit: Option<u64>,
-    /// What the engines of the device shall decode.
-    pub(super) engines: Asked,
+    /// Which decoders make the pixels of JPEGs.
+    pub(super) decode_on: DecodeOn,
     pub(super) limits: Limits,
 }
 
@@ -66,7 +65,7 @@ impl LoaderBuilder {
             device: Device::Cpu,
             upload: None,
             gpu_memory_limit: None,
-            engines: Asked::default(),
+            decode_on: DecodeOn::default(),
             limits: Limits::default(),
         }
     }
@@ -155,9 +154,7 @@ impl LoaderBuilder {
     }
 
     /// Slots of the ring: batches that are held, ready or being filled at a
-    /// time. Default 3, or as many as a memory limit leaves; with the engines of a device
-    /// ([`LoaderBuilder::decode_on`]) more, for 512 rows: the
-    /// device then has memory for the batches that its engines are at, and three.
+    /// time. Default 3, or as many as a memory limit leaves.
     pub fn depth(mut self, slots: u32) -> Self {
         self.depth = Depth::Exactly(slots);
         self
@@ -204,30 +201,18 @@ impl LoaderBuilder {
         self
     }
 
-    /// Which decoders make the pixels of JPEGs for a [`Device::Cuda`]. Default
-    /// [`DecodeOn::Cpu`]. Who decodes a row follows from its position in the epoch, from a share
-    /// that is fixed for the run, and from its file: so the stream is the same for any number
-    /// of workers, and is another one than that of [`DecodeOn::Cpu`]. Engines take baseline
-    /// JPEGs of three colours, whole; they see no damage but what can be told without
-    /// decoding. All memory that they take of the device is taken by `build`.
+    /// Which decoders make the pixels of JPEGs. Default [`DecodeOn::Auto`]: on a
+    /// [`Device::Cuda`] kernels decode every JPEG that they take, where the device can make the
+    /// rows and has memory for it. Workers decode all other files. With [`DecodeOn::Gpu`] a run
+    /// that cannot decode on the device is refused.
+    ///
+    /// Kernels take baseline JPEGs of one scan, grey or of three colours. A file must fit the
+    /// room of its row, as its crop must. It may have 16 MiB of coded data, 2^26 pixels and
+    /// 16,384 restart segments. A picture that the kernels flag as damaged is decoded again by
+    /// the CPU decoder, in this process: its verdict and its pixels count. So the stream is the
+    /// same for each choice. All memory that kernels take of the device is taken by `build`.
     pub fn decode_on(mut self, on: DecodeOn) -> Self {
-        self.engines.on = on;
-        self
-    }
-
-    /// The part of the positions that is the engines', 0 to 1, for [`DecodeOn::Both`]. Default:
-    /// by what engines, and the CPUs that this process may use, were measured to do; of a run
-    /// that is resumed, as it had it.
-    pub fn engine_share(mut self, share: f64) -> Self {
-        self.engines.share = Some(share);
-        self
-    }
-
-    /// Width and height of the largest picture that engines decode, pixels; workers decode
-    /// larger ones. With frames the engines take 320 bytes of the device for each of its pixels. Default
-    /// 1024 x 1024; of a run that is resumed, as it had it.
-    pub fn engine_largest(mut self, width: u32, height: u32) -> Self {
-        self.engines.largest = Some((width, height));
+        self.decode_on = on;
         self
     }
 
@@ -322,31 +307,22 @@ impl LoaderBuilder {
         })
     }
 
-    /// What the run wants of the engines of its device; none = nothing.
+    /// Whether kernels of the device shall decode JPEGs.
     ///
     /// # Errors
-    /// As `Asked::wanted`.
-    pub(super) fn wanted_engines(&self, program: &SampleProgram) -> Result<Option<Wanted>> {
-        let resume = self.resume.as_ref();
-        self.engines.wanted(self.device, program, resume)
-    }
-
-    /// Slots of the ring, as asked for.
-    pub(super) fn depth_with(&self, engines: Option<Wanted>) -> Depth {
-        match engines {
-            Some(_) => engines::depth(self.depth, self.plan.batch),
-            None => self.depth,
-        }
+    /// [`DecodeOn::Gpu`] for a run that cannot.
+    pub(super) fn decodes_on_gpu(&self, program: &SampleProgram) -> Result<bool> {
+        jpeg_decoding::wanted(self.decode_on, self.device, program)
     }
 
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
-    /// What is said of a device that there is none of.
+    /// Options of a device for a run on the CPU.
     pub(super) fn uploads<'a>(
         &self,
         program: &'a SampleProgram,
-        engines: Option<Wanted>,
+        decodes_on_gpu: bool,
     ) -> Result<Option<Uploads<'a>>> {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
@@ -364,7 +340,7 @@ impl LoaderBuilder {
                 limits: self.limits,
                 asked: self.upload,
                 limit,
-                engines: engines.map(|engines| engines.largest),
+                jpegs: decodes_on_gpu,
                 is_default_depth: matches!(self.depth, Depth::AtMost(_)),
             })),
         }

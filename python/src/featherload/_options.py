@@ -202,10 +202,7 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
         said[option] = whole_or_none(option, said[option], least)
     for option in _BYTES:
         said[option] = byte_count(option, said[option])
-    # With engines of a device the library gives more slots.
-    by_workers = said["decode_on"] in (None, "cpu")
-    limits = ("depth", "memory_limit", "gpu_memory_limit")
-    if by_workers and all(said[limit] is None for limit in limits):
+    if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
         said["depth"] = DEPTH
     source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
     loader = {
