@@ -180,8 +180,8 @@ class Loader:
         del keywords["framework"]
         if num_workers == 0:
             raise ConfigError(
-                "num_workers=0 would decode in this process, which has no decoders: give at least "
-                "1 (workers start in milliseconds, whatever this process holds)",
+                "num_workers=0 would make rows in this process: give at least 1 (workers start in "
+                "milliseconds, whatever this process holds)",
                 option="num_workers",
             )
         self._said = _options.library(keywords)

@@ -274,8 +274,8 @@ def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
     """Keywords of a run over a scene's images, as the extension reads them."""
     if keywords["num_workers"] == 0:
         raise ConfigError(
-            "num_workers=0 would decode in this process, which has no decoders: give at least 1 "
-            "(workers start in milliseconds, whatever this process holds)",
+            "num_workers=0 would make rows in this process: give at least 1 (workers start in "
+            "milliseconds, whatever this process holds)",
             option="num_workers",
         )
     said = _read(keywords)

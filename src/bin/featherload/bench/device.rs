@@ -105,7 +105,7 @@ pub fn print_jpegs(times: &JpegTimes, samples: u64, seconds: f64) -> Result<()> 
     let again = match times.decoded_again {
         0 => String::new(),
         n => format!(
-            "; {} that it found damaged were decoded again by the CPU",
+            "; it flagged {}, which the CPU decoded again",
             output::grouped(n)
         ),
     };

@@ -193,7 +193,8 @@ impl Limit {
             Self::Fetch
         } else if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
-        } else if shares.gpu_decoder > 100.0 * DEVICE_BUSY {
+        } else if rests && shares.gpu_decoder > 100.0 * DEVICE_BUSY {
+            // It may have work all the time and still wait for workers.
             Self::GpuDecoder
         } else if rests && shares.consumer_waited > 50.0 {
             // Both wait: batches come in order, and slots are full of finished rows.
@@ -245,8 +246,8 @@ impl Limit {
         match self {
             Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
             Self::GpuDecoder => format!(
-                "the GPU decoder: at work {:.0}% of the time",
-                shares.gpu_decoder
+                "the GPU decoder: at work {:.0}% of the time, and workers waited {:.0}% of theirs",
+                shares.gpu_decoder, shares.idle
             ),
             Self::Fetch => format!(
                 "the object store: the run waited for shards {:.0}% of the time",
@@ -629,10 +630,15 @@ mod tests {
             gpu_decoder: 92.0,
             ..s
         };
+        assert_eq!(Limit::of(&busy, &two, 2), decode);
+        let busy = Shares { idle: 46.0, ..busy };
         let limit = Limit::of(&busy, &two, 2);
         assert_eq!(limit, Limit::GpuDecoder);
         let text = limit.text(&busy, &two, 2);
-        assert_eq!(text, "the GPU decoder: at work 92% of the time");
+        assert_eq!(
+            text,
+            "the GPU decoder: at work 92% of the time, and workers waited 46% of theirs"
+        );
         assert_eq!(limit.faster(&small, &busy, &two), None);
     }
 

@@ -49,7 +49,7 @@ impl BenchReport {
             &self.memory(),
         )?;
         if let Some(jpegs) = self.loader.device.map(|d| d.jpegs)
-            && jpegs.pictures + jpegs.decoded_again > 0
+            && jpegs.pictures > 0
         {
             print_jpegs(&jpegs, self.samples, self.seconds)?;
         }
