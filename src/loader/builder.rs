@@ -203,8 +203,8 @@ impl LoaderBuilder {
 
     /// Which decoders make the pixels of JPEGs. Default [`DecodeOn::Auto`]: on a
     /// [`Device::Cuda`] kernels decode every JPEG that they take, where the device can make the
-    /// rows and has memory for it. Workers decode all other files. With [`DecodeOn::Gpu`] a run
-    /// that cannot decode on the device is refused.
+    /// rows and [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) leaves room. Workers decode
+    /// all other files. With [`DecodeOn::Gpu`] a run that cannot decode on the device is refused.
     ///
     /// Kernels take baseline JPEGs of one scan, grey or of three colours. A file must fit the
     /// room of its row, as its crop must. It may have 16 MiB of coded data, 2^26 pixels and

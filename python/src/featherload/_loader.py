@@ -106,9 +106,9 @@ class Loader:
         files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
     ``decode_on``
         Which decoders make the pixels of JPEGs. ``"auto"`` (default): on a device the GPU, all
-        that its kernels take, where the recipe lets it make the rows and it has memory for that;
-        else the workers. ``"gpu"``: the same, and a run that cannot is refused. ``"cpu"``: the
-        workers. Pixels are the same.
+        that its kernels take, where the recipe lets it make the rows and ``gpu_memory_limit``
+        leaves room; else the workers. ``"gpu"``: the same, and a run that cannot is refused.
+        ``"cpu"``: the workers. Pixels are the same.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
     ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes),
     ``epochs``, ``mode``, ``skip_unknown_ops``

@@ -105,8 +105,8 @@ pub struct LoaderArgs {
     /// Which decoders make the pixels of JPEGs: auto, gpu, or cpu.
     ///
     /// On a device `auto` and `gpu` let the GPU decode every JPEG that its kernels take, and
-    /// workers all other files. Where the recipe leaves rows to workers, or memory of the device
-    /// is short, `auto` lets workers decode all, and `gpu` is an error. Pixels are the same.
+    /// workers all other files. Where the recipe leaves rows to workers, or --gpu-memory-limit
+    /// leaves no room, `auto` lets workers decode all, and `gpu` is an error. Pixels are the same.
     #[arg(long, value_name = "WHERE", default_value_t = DecodeOn::Auto)]
     pub decode_on: DecodeOn,
 

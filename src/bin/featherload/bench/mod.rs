@@ -31,7 +31,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use featherload::cache::{self, VerifyOptions};
-use featherload::{Error, Result};
+use featherload::{DecodeOn, Error, Result};
 
 use crate::cache::print_verified;
 use crate::run_args::RunArgs;
@@ -97,7 +97,7 @@ pub struct BenchArgs {
     window: f64,
 
     /// Measure the device alone: fill each slot of the ring once and put it on the
-    /// device N times.
+    /// device N times. Workers decode: `--decode-on auto` is `cpu` here.
     #[arg(
         long,
         value_name = "N",
@@ -168,10 +168,13 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if args.limit == Some(0) {
         return Err(Error::config("--limit is 0, it must be at least 1"));
     }
-    let setup = Setup::new(&args.run.loader, &args.source)?;
+    let mut setup = Setup::new(&args.run.loader, &args.source)?;
     setup.warn();
     if args.verify && !is_good(args)? {
         return Ok(Outcome::CheckFailed);
+    }
+    if args.replay.is_some() && setup.decode_on() == DecodeOn::Auto {
+        setup.options().decode_on = Some(DecodeOn::Cpu);
     }
     match (args.ceiling, args.replay) {
         (Some(part), _) => against_ceiling::run(args, &setup, part),
