@@ -307,23 +307,11 @@ impl LoaderBuilder {
         })
     }
 
-    /// Whether kernels of the device shall decode JPEGs.
-    ///
-    /// # Errors
-    /// [`DecodeOn::Gpu`] for a run that cannot.
-    pub(super) fn decodes_on_gpu(&self, program: &SampleProgram) -> Result<bool> {
-        jpeg_decoding::wanted(self.decode_on, self.device, program)
-    }
-
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
-    /// Options of a device for a run on the CPU.
-    pub(super) fn uploads<'a>(
-        &self,
-        program: &'a SampleProgram,
-        decodes_on_gpu: bool,
-    ) -> Result<Option<Uploads<'a>>> {
+    /// Options of a device for a run on the CPU; [`DecodeOn::Gpu`] for a run that cannot.
+    pub(super) fn uploads<'a>(&self, program: &'a SampleProgram) -> Result<Option<Uploads<'a>>> {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
                 option,
@@ -333,16 +321,25 @@ impl LoaderBuilder {
         match (self.device, self.gpu_memory_limit) {
             (Device::Cpu, Some(_)) => on_cpu("gpu_memory_limit"),
             (Device::Cpu, None) if self.upload.is_some() => on_cpu("upload"),
-            (Device::Cpu, None) => Ok(None),
-            (Device::Cuda(_), limit) => Ok(Some(Uploads {
-                program,
-                plan: self.plan.clone(),
-                limits: self.limits,
-                asked: self.upload,
-                limit,
-                jpegs: decodes_on_gpu,
-                is_default_depth: matches!(self.depth, Depth::AtMost(_)),
-            })),
+            (Device::Cpu, None) => {
+                jpeg_decoding::wanted(self.decode_on, self.device, program)?;
+                Ok(None)
+            }
+            (Device::Cuda(_), limit) => {
+                let uploads = Uploads {
+                    program,
+                    plan: self.plan.clone(),
+                    limits: self.limits,
+                    asked: self.upload,
+                    limit,
+                    jpegs: None,
+                };
+                match jpeg_decoding::wanted(self.decode_on, self.device, program)? {
+                    true => uploads.decoding(self.depth, self.decode_on == DecodeOn::Gpu),
+                    false => Ok(uploads),
+                }
+                .map(Some)
+            }
         }
     }
 }
