@@ -1,4 +1,4 @@
-//! Batches that end on a GPU, from pictures to normalised f16 in one kernel.
+//! Batches that end on a GPU. It decodes JPEGs, and makes normalised f16 of them.
 //! `cargo run --release --example 07_device -- SRC`
 
 use featherload::{Device, Dtype, Loader, OnError, Recipe, Source, f16};

@@ -63,16 +63,6 @@ pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<Sizes, 
     })
 }
 
-/// Width and height of a file that the engines of a device would get, as its plain form has
-/// them where it is read again; none when workers decode it.
-pub fn plain(bytes: &[u8]) -> Option<(u32, u32)> {
-    const MOST: (u32, u32) = (u16::MAX as u32, u16::MAX as u32);
-    let mut form = vec![0; bytes.len()];
-    let len = jpeg::plain::write(bytes, MOST, &mut form).ok()?;
-    // 0 x 0 is no size: whoever asks finds that the form was refused.
-    Some(jpeg::plain::check(&form[..len], MOST).unwrap_or_default())
-}
-
 /// Pixels of a window as RGB, or why there are none.
 pub type Pixels = Result<Vec<u8>, SampleFault>;
 

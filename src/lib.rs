@@ -51,7 +51,7 @@ pub use jobs::images::batch::{self, Batch, Labels, RowFault};
 #[cfg(feature = "codecs")]
 pub use jobs::kinds::init;
 pub use loader::{
-    DrawnRow, EngineOutlook, Epoch, Forecast, Loader, LoaderBuilder, LoaderReport, OnError, Replay,
+    DrawnRow, Epoch, Forecast, JpegOutlook, Loader, LoaderBuilder, LoaderReport, OnError, Replay,
     Source, UploadChoice,
 };
 pub use loader::{rays, views};

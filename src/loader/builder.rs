@@ -40,6 +40,7 @@ pub struct LoaderBuilder {
     pub(super) device: Device,
     upload: Option<Upload>,
     pub(super) gpu_memory_limit: Option<u64>,
+    /// Which decoders make the pixels of JPEGs.
     pub(super) decode_on: DecodeOn,
     pub(super) limits: Limits,
 }
@@ -153,9 +154,7 @@ impl LoaderBuilder {
     }
 
     /// Slots of the ring: batches that are held, ready or being filled at a
-    /// time. Default 3, or as many as a memory limit leaves; with the engines of a device
-    /// ([`LoaderBuilder::decode_on`]) more, for 512 rows: the
-    /// device then has memory for the batches that its engines are at, and three.
+    /// time. Default 3, or as many as a memory limit leaves.
     pub fn depth(mut self, slots: u32) -> Self {
         self.depth = Depth::Exactly(slots);
         self
@@ -202,12 +201,16 @@ impl LoaderBuilder {
         self
     }
 
-    /// Which decoders make the pixels of JPEGs for a [`Device::Cuda`]. Default
-    /// [`DecodeOn::Cpu`]. Who decodes a row follows from its position in the epoch, from a share
-    /// that is fixed for the run, and from its file: so the stream is the same for any number
-    /// of workers, and is another one than that of [`DecodeOn::Cpu`]. Engines take baseline
-    /// JPEGs of three colours, whole; they see no damage but what can be told without
-    /// decoding. All memory that they take of the device is taken by `build`.
+    /// Which decoders make the pixels of JPEGs. Default [`DecodeOn::Auto`]: on a
+    /// [`Device::Cuda`] kernels decode every JPEG that they take, where the device can make the
+    /// rows and [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) leaves room. Workers decode
+    /// all other files. With [`DecodeOn::Gpu`] a run that cannot decode on the device is refused.
+    ///
+    /// Kernels take baseline JPEGs of one scan, grey or of three colours. A file must fit the
+    /// room of its row, as its crop must. It may have 16 MiB of coded data, 2^26 pixels and
+    /// 16,384 restart segments. A picture that the kernels flag as damaged is decoded again by
+    /// the CPU decoder, in this process: its verdict and its pixels count. So the stream is the
+    /// same for each choice. All memory that kernels take of the device is taken by `build`.
     pub fn decode_on(mut self, on: DecodeOn) -> Self {
         self.decode_on = on;
         self
@@ -307,11 +310,8 @@ impl LoaderBuilder {
     /// How a device may get at what workers hand over; none without a device.
     ///
     /// # Errors
-    /// What is said of a device that there is none of.
-    pub(super) fn uploads<'a>(
-        &self,
-        program: &'a SampleProgram,
-    ) -> Result<Option<Uploads<'a>>> {
+    /// Options of a device for a run on the CPU; [`DecodeOn::Gpu`] for a run that cannot.
+    pub(super) fn uploads<'a>(&self, program: &'a SampleProgram) -> Result<Option<Uploads<'a>>> {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
                 option,

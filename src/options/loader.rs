@@ -48,9 +48,6 @@ pub struct LoaderOptions {
     /// Bytes.
     pub gpu_memory_limit: Option<u64>,
     pub decode_on: Option<DecodeOn>,
-    pub engine_share: Option<f64>,
-    /// Width and height.
-    pub engine_largest: Option<(u32, u32)>,
     pub seed: Option<u64>,
     pub sampler: Option<Sampler>,
     pub sample_weights: Option<Vec<f64>>,

@@ -164,12 +164,6 @@ impl LoaderOptions {
         if let Some(on) = self.decode_on {
             b = b.decode_on(on);
         }
-        if let Some(share) = self.engine_share {
-            b = b.engine_share(share);
-        }
-        if let Some((width, height)) = self.engine_largest {
-            b = b.engine_largest(width, height);
-        }
         if let Some(bytes) = self.gpu_memory_limit {
             b = b.gpu_memory_limit(bytes);
         }

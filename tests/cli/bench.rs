@@ -521,6 +521,24 @@ fn a_digest_does_not_depend_on_who_does_the_work() {
 }
 
 #[test]
+fn without_a_device_workers_decode_or_the_run_is_refused() {
+    let dir = data(2, 5);
+    let folder = dir.path().to_str().unwrap();
+    let run = |on: &str| digest(dir.path(), &["--workers", "1", "--decode-on", on]);
+    assert_eq!(run("auto"), run("cpu"));
+    for command in ["bench", "plan"] {
+        refused(
+            &[command, folder, "--decode-on", "gpu"],
+            &["--decode-on gpu", "use device cuda"],
+        );
+        refused(
+            &[command, folder, "--decode-on", "both"],
+            &["'both' is unknown: use auto, gpu, or cpu"],
+        );
+    }
+}
+
+#[test]
 fn every_instruction_set_gives_the_same_digest() {
     let dir = data(6, 9);
     for recipe in ["train224", "eval224"] {

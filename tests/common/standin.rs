@@ -1,6 +1,5 @@
 //! The stand-in for the NVIDIA driver (`tests/standin_cuda/cuda.c`): compiled, in front
-//! of `featherload`, or of a test that runs once more in a child process. Beside it, where
-//! engines are asked for, that for nvJPEG (`tests/standin_nvjpeg/nvjpeg.c`).
+//! of `featherload`, or of a test that runs once more in a child process.
 
 use std::env;
 use std::fs;
@@ -34,14 +33,6 @@ impl Standin {
         compile("tests/standin_cuda/cuda.c", &library, flags);
         symlink(&library, dir.path().join("libcuda.so.1")).unwrap();
         Self { dir }
-    }
-
-    /// With engines.
-    pub fn with_nvjpeg() -> Self {
-        let this = Self::new();
-        let library = this.path().join("libnvjpeg.so.12");
-        compile("tests/standin_nvjpeg/nvjpeg.c", &library, &[]);
-        this
     }
 
     pub fn path(&self) -> &Path {
@@ -126,29 +117,11 @@ pub fn with_standin(
     environment: &[(&str, &str)],
     body: impl FnOnce(&Path),
 ) -> Option<(Standin, String)> {
-    in_child(test, Standin::new, environment, body)
-}
-
-/// As [`with_standin`], with engines.
-pub fn with_engines(
-    test: &str,
-    environment: &[(&str, &str)],
-    body: impl FnOnce(&Path),
-) -> Option<(Standin, String)> {
-    in_child(test, Standin::with_nvjpeg, environment, body)
-}
-
-fn in_child(
-    test: &str,
-    make: impl FnOnce() -> Standin,
-    environment: &[(&str, &str)],
-    body: impl FnOnce(&Path),
-) -> Option<(Standin, String)> {
     if env::var_os(CHILD).is_some_and(|name| name == test) {
         body(Path::new(&env::var_os("STANDIN_DIR").unwrap()));
         return None;
     }
-    let standin = make();
+    let standin = Standin::new();
     let dir = standin.path().to_str().unwrap().to_owned();
     let mut command = Command::new(env::current_exe().unwrap());
     command

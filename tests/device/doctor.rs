@@ -37,6 +37,7 @@ fn devices_are_listed() {
     assert_eq!(lines.len(), 3, "{lines:?}");
     is_said(&lines[0], &["ok | ", "serves CUDA 12.4", "2 devices"]);
     is_said(&lines[1], &["ok | ", "cuda:0 Stand-in 0, 8.0 GiB", "9.0"]);
+    is_said(&lines[1], &["decode baseline JPEGs"]);
     is_said(&lines[2], &["ok | ", "cuda:1 Stand-in 1, 8.0 GiB", "9.0"]);
 }
 

@@ -3,7 +3,8 @@
 //! when another part of the process resets the device's context, that is said.
 //!
 //! Finished rows are compared bit by bit. Of a crop the stand-in's kernel makes a row
-//! of its first byte, so pictures are of one grey each: then the CPU's row says which.
+//! of its first byte, so pictures are of one grey each: then the CPU's row says which. Workers
+//! decode; what becomes of JPEGs that a device decodes: `jpegs`.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +16,8 @@ use featherload::index::ListOptions;
 use featherload::plan::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
-    Batch, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, Sampler,
-    Source, State, Tail, Upload,
+    Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
+    Sampler, Source, State, Tail, Upload,
 };
 use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
@@ -102,7 +103,8 @@ fn is_that_of_the_cpu(
 }
 
 fn usual(dir: &Path) -> LoaderBuilder {
-    builder(dir).batch_size(BATCH).workers(2)
+    let builder = builder(dir).decode_on(DecodeOn::Cpu);
+    builder.batch_size(BATCH).workers(2)
 }
 
 /// `with_standin`, with greys; the standin's folder is given too.

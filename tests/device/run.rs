@@ -66,7 +66,8 @@ fn a_run_is_so_many_launches_a_batch_and_gives_all_memory_back() {
     // What is copied comes in two parts.
     for (upload, launches) in [("in-place", BATCHES), ("copied", 2 * BATCHES)] {
         let scene = Scene::new();
-        let more = ["--device", "cuda", "--upload", upload, "--json"];
+        let crops = ["--device", "cuda", "--decode-on", "cpu", "--upload", upload];
+        let more = [&crops[..], &["--json"]].concat();
         let (out, _) = scene.bench(&more, &[]);
         let report = report(&out);
         assert_eq!(report["samples"], 2 * SAMPLES);
@@ -89,21 +90,8 @@ fn a_run_is_so_many_launches_a_batch_and_gives_all_memory_back() {
         let planned = report["device"]["planned_bytes"].as_u64().unwrap();
         assert_eq!(taken.sum::<u64>() + (8 << 20), planned);
         let dir = scene.data.path().to_str().unwrap();
-        let plan = [
-            "plan",
-            dir,
-            "--batch",
-            "4",
-            "--workers",
-            "2",
-            "--device",
-            "cuda",
-        ];
-        let args: Vec<&str> = plan
-            .into_iter()
-            .chain(["--upload", upload, "--json"])
-            .collect();
-        let (out, _) = scene.run(&args, &[]);
+        let plan = ["plan", dir, "--batch", "4", "--workers", "2"];
+        let (out, _) = scene.run(&[&plan[..], &more].concat(), &[]);
         let plan: Value = serde_json::from_slice(&out.stdout).unwrap();
         assert_eq!(plan["memory"]["device_bytes"], planned);
     }

@@ -1,5 +1,5 @@
-//! How a device gets at pixels: what `plan` says, what a run then does with the
-//! stand-in for the NVIDIA driver in front, and what does not fit.
+//! How a device gets at pixels that workers decoded: what `plan` says, what a run then does
+//! with the stand-in for the NVIDIA driver in front, and what does not fit.
 
 use std::fs;
 
@@ -9,6 +9,8 @@ use serde_json::Value;
 use crate::common::standin::Standin;
 use crate::common::{Picture, builder, data};
 
+const ON_DEVICE: [&str; 4] = ["--device", "cuda", "--decode-on", "cpu"];
+
 /// `command` over the data, in batches of 4 by 2 workers, on the device.
 fn json(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> Value {
     let out = output(standin, command, dir, &[more, &["--json"]].concat());
@@ -17,17 +19,8 @@ fn json(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> Value {
 }
 
 fn output(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> std::process::Output {
-    let usual = [
-        command,
-        dir,
-        "--batch",
-        "12",
-        "--workers",
-        "2",
-        "--device",
-        "cuda",
-    ];
-    standin.run(&[&usual[..], more].concat(), &[]).0
+    let usual = [command, dir, "--batch", "12", "--workers", "2"];
+    standin.run(&[&usual[..], &ON_DEVICE, more].concat(), &[]).0
 }
 
 fn refused(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> String {
@@ -139,8 +132,8 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
         let (_, batch) = said.split_once(": use batch ").unwrap();
         let batch = batch.split(',').next().unwrap();
         let fits = [more, &["--batch", batch]].concat();
-        let args = ["plan", dir, "--workers", "2", "--device", "cuda"];
-        let (out, _) = standin.run(&[&args[..], &fits].concat(), &[]);
+        let args = ["plan", dir, "--workers", "2"];
+        let (out, _) = standin.run(&[&args[..], &ON_DEVICE, &fits].concat(), &[]);
         assert_eq!(out.status.code(), Some(0), "{out:?}");
     }
     let said = refused(

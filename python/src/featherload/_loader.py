@@ -104,11 +104,11 @@ class Loader:
     ``sandbox``
         What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
         files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
-    ``decode_on``, ``engine_share``, ``engine_largest``
-        Who decodes JPEGs for a device: ``"cpu"`` (default), the workers; ``"both"``, they and the
-        device's JPEG engines; ``"engines"``, those alone, as far as they can; ``"auto"``, as
-        ``"both"`` where there are engines. Share (0 to 1) and largest picture (width and height)
-        are as the flags of ``featherload bench``.
+    ``decode_on``
+        Which decoders make the pixels of JPEGs. ``"auto"`` (default): on a device the GPU, all
+        that its kernels take, where the recipe lets it make the rows and ``gpu_memory_limit``
+        leaves room; else the workers. ``"gpu"``: the same, and a run that cannot is refused.
+        ``"cpu"``: the workers. Pixels are the same.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
     ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes),
     ``epochs``, ``mode``, ``skip_unknown_ops``
@@ -143,9 +143,7 @@ class Loader:
         memory_limit: int | str | None = None,
         gpu_memory_limit: int | str | None = None,
         upload: Literal["in-place", "copied"] | None = None,
-        decode_on: Literal["cpu", "engines", "both", "auto"] | None = None,
-        engine_share: float | None = None,
-        engine_largest: tuple[int, int] | None = None,
+        decode_on: Literal["auto", "gpu", "cpu"] | None = None,
         decode: Literal["full", "scaled"] | None = None,
         reorder: Literal["off", "exact", "fast"] | None = None,
         background: str | None = None,
@@ -182,8 +180,8 @@ class Loader:
         del keywords["framework"]
         if num_workers == 0:
             raise ConfigError(
-                "num_workers=0 would decode in this process, which has no decoders: give at least "
-                "1 (workers start in milliseconds, whatever this process holds)",
+                "num_workers=0 would make rows in this process: give at least 1 (workers start in "
+                "milliseconds, whatever this process holds)",
                 option="num_workers",
             )
         self._said = _options.library(keywords)
@@ -427,15 +425,7 @@ class Loader:
         self._check_process()
         whole("rows", rows, 1)
         source, loader = self._said
-        of_the_run = (
-            "upload",
-            "gpu_memory_limit",
-            "memory_limit",
-            "epochs",
-            "decode_on",
-            "engine_share",
-            "engine_largest",
-        )
+        of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         stream = Stream(_options.text(source, {**here, "workers": 1, "depth": 2, "device": "cpu"}))
         try:

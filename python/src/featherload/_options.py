@@ -202,10 +202,7 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
         said[option] = whole_or_none(option, said[option], least)
     for option in _BYTES:
         said[option] = byte_count(option, said[option])
-    # With engines of a device the library gives more slots.
-    by_workers = said["decode_on"] in (None, "cpu")
-    limits = ("depth", "memory_limit", "gpu_memory_limit")
-    if by_workers and all(said[limit] is None for limit in limits):
+    if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
         said["depth"] = DEPTH
     source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
     loader = {
@@ -277,8 +274,8 @@ def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
     """Keywords of a run over a scene's images, as the extension reads them."""
     if keywords["num_workers"] == 0:
         raise ConfigError(
-            "num_workers=0 would decode in this process, which has no decoders: give at least 1 "
-            "(workers start in milliseconds, whatever this process holds)",
+            "num_workers=0 would make rows in this process: give at least 1 (workers start in "
+            "milliseconds, whatever this process holds)",
             option="num_workers",
         )
     said = _read(keywords)

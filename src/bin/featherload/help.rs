@@ -82,11 +82,9 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         "workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
         | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
         | "own-store" => LIMITS,
-        "device" | "upload" | "gpu-memory-limit" | "decode-on" | "engine-share"
-        | "engine-largest" => DEVICE,
+        "device" | "upload" | "gpu-memory-limit" | "decode-on" => DEVICE,
         "digest"
         | "verify"
-        | "calibrate"
         | "ceiling"
         | "window"
         | "replay"

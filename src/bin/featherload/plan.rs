@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
 use featherload::recipe::Move;
-use featherload::recipe::NumericProfile;
-use featherload::{Device, EngineOutlook, Error, Forecast, Result, UploadChoice, error};
+use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -202,12 +201,9 @@ fn print(f: &Forecast, device: Device) -> Result<()> {
         beside("depth      ", &flags::in_place(lowered))?;
     }
     beside("profile    ", &f.profile.to_string())?;
-    let engines = match &f.engines {
-        Some(engines) => Some(said_of(engines)),
-        None => said_of_unused(device, &f.profile),
-    };
-    if let Some(engines) = engines {
-        beside("engines    ", &engines)?;
+    if device != Device::Cpu {
+        let jpegs = format!("{}: {}", f.jpegs.on, f.jpegs.why);
+        beside("jpegs      ", &flags::in_place(&jpegs))?;
     }
     for row in &f.drawn {
         output::line(&format!(
@@ -293,35 +289,6 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
         beside(&format!("{word:<10} "), &text)?;
     }
     Ok(())
-}
-
-/// What the JPEG engines of the device decode, as far as the device is here.
-fn said_of(engines: &EngineOutlook) -> String {
-    let (width, height) = engines.largest;
-    match (&engines.found, &engines.profile) {
-        (Some(found), Some(profile)) => format!(
-            "{found}: {:.0}% of the JPEGs that they take, up to {width} x {height}",
-            100.0 * f64::from(profile.share) / 65_536.0
-        ),
-        _ => format!(
-            "none: {}",
-            engines
-                .missing
-                .as_deref()
-                .unwrap_or("the device was not asked")
-        ),
-    }
-}
-
-/// Of engines that nobody has asked for. The device is not asked either: a plan needs none.
-fn said_of_unused(device: Device, profile: &NumericProfile) -> Option<String> {
-    let said = match profile.hand_over == "crops" {
-        true => {
-            "unused: --decode-on both shares the JPEGs with them (`doctor` says if there are any)"
-        }
-        false => "none: workers finish the rows of this recipe",
-    };
-    (device != Device::Cpu).then(|| said.to_owned())
 }
 
 fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {

@@ -42,8 +42,7 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "N")]
     pub batch: Option<u32>,
 
-    /// Slots of the ring [default: 3, more with --decode-on both; or as many as --memory-limit
-    /// leaves].
+    /// Slots of the ring [default: 3, or as many as --memory-limit leaves].
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
 
@@ -103,26 +102,13 @@ pub struct LoaderArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub gpu_memory_limit: Option<u64>,
 
-    /// Which decoders make the pixels of JPEGs for a device: cpu, engines, both, or auto.
+    /// Which decoders make the pixels of JPEGs: auto, gpu, or cpu.
     ///
-    /// Some devices have JPEG engines. `engines` gives them all that they take, `both` a share
-    /// of it; workers decode the rest. `auto` is `both` where there are engines, else `cpu`.
-    /// Values differ a little from the CPU's, and damage in coded data is not seen.
-    #[arg(long, value_name = "WHO", default_value_t = DecodeOn::Cpu)]
+    /// On a device `auto` and `gpu` let the GPU decode every JPEG that its kernels take, and
+    /// workers all other files. Where the recipe leaves rows to workers, or --gpu-memory-limit
+    /// leaves no room, `auto` lets workers decode all, and `gpu` is an error. Pixels are the same.
+    #[arg(long, value_name = "WHERE", default_value_t = DecodeOn::Auto)]
     pub decode_on: DecodeOn,
-
-    /// The part of the samples that is the engines', 0 to 1, with `--decode-on both`.
-    ///
-    /// It decides which pixels come from whom, so another share is another stream. Without it
-    /// the share follows from the device's engines and the usable CPUs.
-    #[arg(long, value_name = "SHARE")]
-    pub engine_share: Option<f64>,
-
-    /// The largest picture that engines decode [1024x1024].
-    ///
-    /// They take 320 bytes of the device for each of its pixels. Workers decode larger ones.
-    #[arg(long, value_name = "WxH", value_parser = parse_sides)]
-    pub engine_largest: Option<(u32, u32)>,
 
     /// Of order and random parameters [0].
     #[arg(long)]
@@ -294,8 +280,6 @@ impl LoaderArgs {
             upload: self.upload.asked(),
             gpu_memory_limit: self.gpu_memory_limit,
             decode_on: Some(self.decode_on),
-            engine_share: self.engine_share,
-            engine_largest: self.engine_largest,
             seed: self.seed,
             tail: match (self.drop_last, self.pad_last) {
                 (true, _) => Some(Tail::Drop),
@@ -454,15 +438,6 @@ fn parse_size(
         return Err(forgotten(digits, units));
     }
     Ok(bytes)
-}
-
-/// Width and height, as in 1024x768.
-fn parse_sides(text: &str) -> std::result::Result<(u32, u32), String> {
-    let (width, height) = text
-        .split_once('x')
-        .ok_or("use WIDTHxHEIGHT, such as 1024x1024")?;
-    let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
-    Ok((number(width)?, number(height)?))
 }
 
 fn parse_start(text: &str) -> std::result::Result<Position, String> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
 use featherload::options::{self, LoaderOptions};
-use featherload::{Device, Error, Launch, LoaderBuilder, Recipe, Result, Source};
+use featherload::{DecodeOn, Device, Error, Launch, LoaderBuilder, Recipe, Result, Source};
 
 use crate::flags;
 use crate::output;
@@ -74,6 +74,11 @@ impl<'a> Setup<'a> {
     /// Where batches end.
     pub fn device(&self) -> Device {
         self.said.loader.device
+    }
+
+    /// Which decoders make the pixels of JPEGs.
+    pub fn decode_on(&self) -> DecodeOn {
+        self.said.loader.decode_on.unwrap_or_default()
     }
 
     /// What the flags say, for a sub-command that says otherwise.

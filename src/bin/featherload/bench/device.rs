@@ -1,6 +1,6 @@
 //! What a run of `bench` has seen of its device.
 
-use featherload::device::{DeviceMemory, DeviceTimes, EngineTimes};
+use featherload::device::{DeviceMemory, DeviceTimes, JpegTimes};
 use featherload::{Epoch, Result};
 use serde::Serialize;
 
@@ -99,15 +99,22 @@ pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f
     field("GPU time", &text)
 }
 
-/// What the JPEG engines did, of so many samples.
-pub fn print_engines(times: &EngineTimes, samples: u64, seconds: f64) -> Result<()> {
+/// What the GPU decoded, of this many samples.
+pub fn print_jpegs(times: &JpegTimes, samples: u64, seconds: f64) -> Result<()> {
     let share = |part: f64, of: f64| 100.0 * (part / of.max(1e-9)).min(1.0);
+    let again = match times.decoded_again {
+        0 => String::new(),
+        n => format!(
+            "; it flagged {}, which the CPU decoded again",
+            output::grouped(n)
+        ),
+    };
     let text = format!(
-        "{} of {} samples ({:.0}%), at work {:.0}% of the time",
+        "{} of {} samples ({:.0}%), at work {:.0}% of the time{again}",
         output::grouped(times.pictures),
         output::grouped(samples),
         share(times.pictures as f64, samples as f64),
         share(times.busy_s, seconds)
     );
-    field("JPEG engines", &text)
+    field("decoded on GPU", &text)
 }

@@ -52,12 +52,12 @@ pub struct Shares {
     /// Of the run: the consumer mixed batches.
     #[serde(rename = "mixing_percent")]
     pub mixing: f64,
-    /// Of the run: the device had work.
+    /// Of the run: the device copied, or made rows of crops.
     #[serde(rename = "device_percent")]
     pub device: f64,
-    /// Of the run: the consumer handed batches to the device's JPEG engines, or waited for them.
-    #[serde(rename = "engines_waited_percent")]
-    pub engines: f64,
+    /// Of the run: the device decoded JPEGs.
+    #[serde(rename = "gpu_decoder_percent")]
+    pub gpu_decoder: f64,
     /// Of the run: the consumer waited for shards of an object store.
     #[serde(rename = "fetch_waited_percent")]
     pub fetch: f64,
@@ -78,7 +78,7 @@ pub struct Processors {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     Device,
-    Engines,
+    GpuDecoder,
     Fetch,
     SlowRows,
     Mixing,
@@ -86,6 +86,16 @@ pub enum Limit {
     OtherWork,
     Storage,
     Stage(&'static str),
+}
+
+/// Whether a GPU decodes the JPEGs of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GpuDecoding {
+    /// No GPU could.
+    Impossible,
+    /// One could, and `--decode-on cpu` keeps the work from it.
+    Unused,
+    Used,
 }
 
 /// What is said of the run when it is asked what would be faster.
@@ -103,8 +113,7 @@ pub struct Facts {
     pub is_f32: bool,
     /// Moves that `--reorder fast` would make.
     pub has_moves_left: bool,
-    /// JPEG engines of the device that could help, and do not.
-    pub engines: Option<u32>,
+    pub gpu_decoding: GpuDecoding,
     /// The rate with scaled decoding, in rates of this run, where it is higher.
     pub scaled_gain: Option<f64>,
 }
@@ -133,12 +142,7 @@ impl Shares {
             consumer_waited: percent(r.consumer_wait_s, seconds),
             mixing: percent(r.mix_s, seconds),
             device: r.device.map_or(0.0, |d| percent(d.busy_s(), seconds)),
-            engines: match r.device {
-                Some(d) if d.engines.pictures > 0 => {
-                    percent(seconds - r.consumer_wait_s - r.consumer_s, seconds)
-                }
-                _ => 0.0,
-            },
+            gpu_decoder: r.device.map_or(0.0, |d| percent(d.jpegs.busy_s, seconds)),
             fetch: r.fetch.map_or(0.0, |fetch| percent(fetch.wait_s, seconds)),
         }
     }
@@ -189,8 +193,9 @@ impl Limit {
             Self::Fetch
         } else if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
-        } else if rests && shares.engines > 50.0 {
-            Self::Engines
+        } else if rests && shares.gpu_decoder > 100.0 * DEVICE_BUSY {
+            // It may have work all the time and still wait for workers.
+            Self::GpuDecoder
         } else if rests && shares.consumer_waited > 50.0 {
             // Both wait: batches come in order, and slots are full of finished rows.
             Self::SlowRows
@@ -211,7 +216,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Device => "the device",
-            Self::Engines => "the JPEG engines",
+            Self::GpuDecoder => "the GPU decoder",
             Self::Fetch => "the object store",
             Self::SlowRows => "rows that wait for slower ones (raise depth)",
             Self::Mixing => "mixing",
@@ -240,9 +245,9 @@ impl Limit {
     pub fn text(self, shares: &Shares, processors: &Processors, workers: usize) -> String {
         match self {
             Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
-            Self::Engines => format!(
-                "the GPU's JPEG engines: workers waited for them {:.0}% of their time",
-                shares.idle
+            Self::GpuDecoder => format!(
+                "the GPU decoder: at work {:.0}% of the time, and workers waited {:.0}% of theirs",
+                shares.gpu_decoder, shares.idle
             ),
             Self::Fetch => format!(
                 "the object store: the run waited for shards {:.0}% of the time",
@@ -301,10 +306,8 @@ impl Limit {
         {
             return Some(format!("--workers {}", facts.workers + more));
         }
-        if let (Self::Stage("decode"), Some(engines)) = (this, facts.engines) {
-            return Some(format!(
-                "--decode-on both: {engines} JPEG engines of the GPU decode beside the workers"
-            ));
+        if this == Self::Stage("decode") && facts.gpu_decoding == GpuDecoding::Unused {
+            return Some("--decode-on auto: the GPU decodes JPEGs, to the same pixels".into());
         }
         // Fewer pixels to resize, too.
         if let (Self::Stage("decode" | "resize"), Some(gain)) = (this, facts.scaled_gain) {
@@ -314,15 +317,14 @@ impl Limit {
             ));
         }
         match this {
-            Self::Engines => Some(
-                "--decode-on both with a smaller --engine-share (--calibrate finds the best)"
-                    .into(),
-            ),
             // A smaller picture where the recipe shrinks it anyway.
-            Self::Stage("decode" | "resize") if facts.file_bytes > small && !facts.is_raw => {
+            Self::GpuDecoder | Self::Stage("decode" | "resize")
+                if facts.file_bytes > small && !facts.is_raw =>
+            {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
             }
-            Self::Stage("decode") if !facts.is_raw => {
+            // Raw pictures go to a GPU whole, where JPEGs go as coded data.
+            Self::Stage("decode") if !facts.is_raw && facts.gpu_decoding != GpuDecoding::Used => {
                 Some(format!("{build} --encode raw{shorter}"))
             }
             Self::Stage("augment") if facts.has_moves_left => Some(
@@ -574,7 +576,7 @@ mod tests {
         has_digest: false,
         is_f32: false,
         has_moves_left: false,
-        engines: None,
+        gpu_decoding: GpuDecoding::Impossible,
         scaled_gain: None,
     };
 
@@ -603,29 +605,41 @@ mod tests {
     }
 
     #[test]
-    fn engines_are_advised_where_they_could_help_and_named_where_they_limit() {
+    fn a_gpu_that_could_decode_is_named_and_one_that_limits_too() {
         let s = shares(&[("decode", 82.0)]);
         let two = cores(1.9, 2);
-        let facts = Facts {
-            engines: Some(7),
+        let with = |gpu_decoding| Facts {
+            gpu_decoding,
             ..FACTS
         };
-        let faster = Limit::Stage("decode").faster(&facts, &s, &two).unwrap();
-        assert!(faster.starts_with("--decode-on both: 7 JPEG"), "{faster}");
-        let waits = Shares {
-            idle: 46.0,
-            engines: 92.0,
+        let decode = Limit::Stage("decode");
+        let unused = with(GpuDecoding::Unused);
+        let faster = decode.faster(&unused, &s, &two).unwrap();
+        assert!(faster.starts_with("--decode-on auto: "), "{faster}");
+        // What workers still decode would be faster in smaller files, and not as raw pictures.
+        let used = with(GpuDecoding::Used);
+        let faster = decode.faster(&used, &s, &two).unwrap();
+        assert!(faster.contains("--encode jpeg:90"), "{faster}");
+        let small = Facts {
+            file_bytes: 20_000.0,
+            ..used
+        };
+        assert_eq!(decode.faster(&small, &s, &two), None);
+
+        let busy = Shares {
+            gpu_decoder: 92.0,
             ..s
         };
-        let limit = Limit::of(&waits, &two, 2);
-        assert_eq!(limit, Limit::Engines);
-        let text = limit.text(&waits, &two, 2);
-        assert!(
-            text.contains("engines: workers waited for them 46%"),
-            "{text}"
+        assert_eq!(Limit::of(&busy, &two, 2), decode);
+        let busy = Shares { idle: 46.0, ..busy };
+        let limit = Limit::of(&busy, &two, 2);
+        assert_eq!(limit, Limit::GpuDecoder);
+        let text = limit.text(&busy, &two, 2);
+        assert_eq!(
+            text,
+            "the GPU decoder: at work 92% of the time, and workers waited 46% of theirs"
         );
-        let faster = limit.faster(&FACTS, &waits, &two).unwrap();
-        assert!(faster.contains("--engine-share"), "{faster}");
+        assert_eq!(limit.faster(&small, &busy, &two), None);
     }
 
     #[test]

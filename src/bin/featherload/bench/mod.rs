@@ -3,7 +3,6 @@
 //! - `run`: one pass over the epochs; `counts` and `pace`: what is counted meanwhile;
 //!   `bar`: how far it is;
 //! - `several`: a pass for each number of workers, as a table;
-//! - `calibrate`: a pass for each of several shares of the JPEG engines;
 //! - `against_ceiling`: windows of loader and bare decoder in turns;
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;
@@ -13,7 +12,6 @@
 
 mod against_ceiling;
 mod bar;
-mod calibrate;
 mod chart;
 mod counts;
 mod device;
@@ -33,7 +31,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use featherload::cache::{self, VerifyOptions};
-use featherload::{Error, Result};
+use featherload::{DecodeOn, Error, Result};
 
 use crate::cache::print_verified;
 use crate::run_args::RunArgs;
@@ -67,9 +65,11 @@ pub struct BenchArgs {
     #[arg(long)]
     digest: bool,
 
-    /// Measure the decoder alone too, in turns with the loader: `full` decodes
+    /// Measure the CPU decoder alone too, in turns with the loader: `full` decodes
     /// whole pictures, `crop` what the recipe's boxes need; neither resizes. For raw
     /// pictures `copy`: memcpy from populated maps into memory as large as the ring.
+    ///
+    /// With `--device cuda` the loader has the same decoder under `--decode-on cpu`.
     #[arg(
         long,
         value_enum,
@@ -97,7 +97,7 @@ pub struct BenchArgs {
     window: f64,
 
     /// Measure the device alone: fill each slot of the ring once and put it on the
-    /// device N times.
+    /// device N times. Workers decode: `--decode-on auto` is `cpu` here.
     #[arg(
         long,
         value_name = "N",
@@ -105,15 +105,6 @@ pub struct BenchArgs {
         conflicts_with_all = ["ceiling", "digest", "limit", "save_state", "failures"]
     )]
     replay: Option<u32>,
-
-    /// Find the best --engine-share: a run for each of several, as a table.
-    ///
-    /// With `--device cuda --decode-on both`. Give each run some seconds, by --epochs.
-    #[arg(
-        long,
-        conflicts_with_all = ["ceiling", "replay", "digest", "limit", "save_state", "failures", "svg"]
-    )]
-    calibrate: bool,
 
     /// Write where the run stands when it ends, for `--resume`.
     #[arg(long, value_name = "FILE")]
@@ -182,8 +173,8 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if args.verify && !is_good(args)? {
         return Ok(Outcome::CheckFailed);
     }
-    if args.calibrate {
-        return calibrate::run(args, &mut setup);
+    if args.replay.is_some() && setup.decode_on() == DecodeOn::Auto {
+        setup.options().decode_on = Some(DecodeOn::Cpu);
     }
     match (args.ceiling, args.replay) {
         (Some(part), _) => against_ceiling::run(args, &setup, part),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use featherload::forecast::Outline;
 use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
-use featherload::{Batch, Device, Dtype, Error, Loader, Result, State};
+use featherload::{Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderReport, Result, State};
 
 use super::BenchArgs;
 use super::bar::Bar;
@@ -14,7 +14,7 @@ use super::chart::Timeline;
 use super::counts::Counts;
 use super::device::{DeviceUse, DeviceWatch};
 use super::failures::Failures;
-use super::limit::{Facts, Limit, Processors, Shares, Workers};
+use super::limit::{Facts, GpuDecoding, Limit, Processors, Shares, Workers};
 use super::report::{BenchReport, LimitedBy};
 use super::scaled_gain;
 use super::subject::{JPEG, Subject};
@@ -249,10 +249,6 @@ fn report(
     let shares = Shares::of(&r, &of_workers, running_s);
     let limit = Limit::of(&shares, &processors, workers);
     let mut facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
-    facts.engines = match limit {
-        Limit::Stage("decode") => unused_engines(setup, loader),
-        _ => None,
-    };
     // Slots that may be full when the first batch comes.
     let ahead = u64::from(loader.depth().unwrap_or_default());
     let counts = seen.counts;
@@ -277,7 +273,7 @@ fn report(
             if is_measured
                 && subject.kind == JPEG
                 && facts.side.is_some()
-                && facts.engines.is_none()
+                && facts.gpu_decoding == GpuDecoding::Impossible
                 && (limit == Limit::OtherWork || processors.room(workers).is_none())
                 && counts.failures.is_empty()
                 && interrupt::caught().is_none() =>
@@ -359,7 +355,7 @@ fn report(
 fn facts(
     setup: &Setup<'_>,
     loader: &Loader,
-    r: &featherload::LoaderReport,
+    r: &LoaderReport,
     subject: &Subject,
     workers: usize,
     row: Option<(usize, usize)>,
@@ -386,21 +382,26 @@ fn facts(
         has_digest: digest.is_some(),
         is_f32: loader.state().profile.dtype == Dtype::F32.name(),
         has_moves_left: !outline.refused.is_empty(),
-        engines: None,
+        gpu_decoding: gpu_decoding(setup, loader, r, subject),
         scaled_gain: None,
     })
 }
 
-/// JPEG engines of the run's device that decode nothing, and could. Asks the device.
-fn unused_engines(setup: &Setup<'_>, loader: &Loader) -> Option<u32> {
-    let profile = &loader.state().profile;
-    match setup.device() {
-        Device::Cuda(ordinal) if profile.hand_over == "crops" && profile.engines.is_none() => {
-            featherload::device::engines(ordinal)
-                .ok()
-                .map(|info| info.engines)
-        }
-        _ => None,
+fn gpu_decoding(
+    setup: &Setup<'_>,
+    loader: &Loader,
+    r: &LoaderReport,
+    subject: &Subject,
+) -> GpuDecoding {
+    let is_used = r.device.is_some_and(|d| d.jpegs.pictures > 0);
+    let is_possible = setup.device() != Device::Cpu
+        && loader.state().profile.hand_over == "crops"
+        && subject.kind == JPEG;
+    match is_used {
+        true => GpuDecoding::Used,
+        // Where `auto` could not, its reason holds.
+        false if is_possible && setup.decode_on() == DecodeOn::Cpu => GpuDecoding::Unused,
+        false => GpuDecoding::Impossible,
     }
 }
 

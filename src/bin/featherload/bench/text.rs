@@ -6,7 +6,7 @@ use featherload::Result;
 use featherload::error::size;
 use featherload::fetch::FetchReport;
 
-use super::device::{print_engines, print_times};
+use super::device::{print_jpegs, print_times};
 use super::failures::{Failure, grouped as by_kind};
 use super::report::BenchReport;
 use crate::output::fields::{Tone, below, field, toned};
@@ -48,10 +48,10 @@ impl BenchReport {
             &format!("{:.0} MiB memory", self.memory_mib),
             &self.memory(),
         )?;
-        if let Some(engines) = self.loader.device.map(|d| d.engines)
-            && engines.pictures > 0
+        if let Some(jpegs) = self.loader.device.map(|d| d.jpegs)
+            && jpegs.pictures > 0
         {
-            print_engines(&engines, self.samples, self.seconds)?;
+            print_jpegs(&jpegs, self.samples, self.seconds)?;
         }
         if let Some(fetch) = &self.loader.fetch {
             field("fetched", &fetched(fetch))?;

@@ -13,31 +13,8 @@ pub fn findings() -> Vec<Finding> {
     let module = fs::read_to_string("/proc/driver/nvidia/version").ok();
     let report = device::probe();
     let mut findings = vec![driver(module.as_deref().map(driver_version), &report)];
-    for found in &report.devices {
-        findings.push(device(found));
-        if found.unusable.is_none() {
-            findings.push(engines(found.ordinal));
-        }
-    }
+    findings.extend(report.devices.iter().map(device));
     findings
-}
-
-/// JPEG engines: asked of nvJPEG, which opens the device for it.
-fn engines(ordinal: u32) -> Finding {
-    let name = "JPEG engines";
-    match device::engines(ordinal) {
-        Ok(info) => {
-            let value = format!("cuda:{ordinal}: {}, by {}", info.engines, info.library);
-            let path = info.path.display();
-            let what = format!("--decode-on both gives them a share of the JPEGs ({path})");
-            Finding::ok(name, value, what)
-        }
-        // Of no consequence but for those who ask for them.
-        Err(why) => {
-            let value = format!("cuda:{ordinal}: none");
-            Finding::ok(name, value, format!("workers decode all: {why}"))
-        }
-    }
 }
 
 /// The driver's version comes from the kernel's module, what it serves from its
@@ -73,7 +50,10 @@ fn device(device: &DeviceInfo) -> Finding {
         None => Finding::ok(
             "device",
             value,
-            format!("compute capability {major}.{minor}: the kernels run on it"),
+            format!(
+                "compute capability {major}.{minor}: the kernels run on it and decode baseline \
+                 JPEGs"
+            ),
         ),
         Some(why) => Finding::limited("device", value, format!("{WITHOUT}: {why}")),
     }

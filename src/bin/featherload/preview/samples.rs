@@ -159,8 +159,7 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
     setup.clear_multi_scale();
     let said = setup.options();
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, None, None);
-    (said.decode_on, said.engine_share, said.engine_largest) = (None, None, None);
-    said.memory_limit = None;
+    (said.decode_on, said.memory_limit) = (None, None);
     Ok(setup)
 }
 
