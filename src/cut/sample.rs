@@ -10,10 +10,10 @@ use crate::error::SampleFault;
 use crate::picture::header::{Decoding, PictureHeader};
 use crate::picture::jpeg::{Region, Scale};
 use crate::picture::{Orientation, PixelBox};
+use crate::recipe::SampleProgram;
 use crate::recipe::geometry::Rect;
 use crate::recipe::steps::OpStep;
 use crate::recipe::weights::Axis;
-use crate::recipe::{DecodeMode, SampleProgram};
 
 /// A picture as its file holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -113,9 +113,7 @@ impl FromStr for DecodeOn {
     fn from_str(s: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|on| on.to_string() == s);
         found.ok_or_else(|| {
-            Error::config(format!(
-                "decode_on '{s}' is unknown: use auto, gpu, or cpu"
-            ))
+            Error::config(format!("decode_on '{s}' is unknown: use auto, gpu, or cpu"))
         })
     }
 }

@@ -90,7 +90,9 @@ impl LoaderBuilder {
         on_device::check(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let asked = self.depth;
-        let decodes = uploads.as_ref().is_some_and(|uploads| uploads.jpegs.is_some());
+        let decodes = uploads
+            .as_ref()
+            .is_some_and(|uploads| uploads.jpegs.is_some());
         let jpegs = jpeg_decoding::outlook(self.decode_on, self.device, &program, decodes);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;

@@ -14,9 +14,9 @@
 //! All in the consumer. Never in here: how rows are made.
 
 mod builder;
-mod jpeg_decoding;
 mod epoch;
 mod forecast;
+mod jpeg_decoding;
 pub(crate) mod order;
 mod prepared;
 pub mod rays;

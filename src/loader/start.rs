@@ -132,7 +132,10 @@ impl LoaderBuilder {
         let work = DeviceWork {
             program: &program,
             plan: &plan,
-            upload: upload.as_ref().map(|choice| choice.upload).unwrap_or_default(),
+            upload: upload
+                .as_ref()
+                .map(|choice| choice.upload)
+                .unwrap_or_default(),
             outputs: on_device::outputs(depth) as usize,
             jpegs: uploads.as_ref().and_then(|uploads| uploads.jpegs),
         };

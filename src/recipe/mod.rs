@@ -77,7 +77,7 @@ pub use ops::rand_augment::RandTable;
 #[doc(hidden)]
 pub use placement::Placement;
 pub use planner::Move;
-pub use profile::{EngineProfile, NumericProfile};
+pub use profile::NumericProfile;
 #[doc(hidden)]
 pub use program::Emission;
 pub(crate) use program::SampleProgram;

@@ -75,12 +75,7 @@ impl fmt::Display for NumericProfile {
         write!(
             f,
             "featherload {}, {}, decode {}, {}, {}, {}",
-            self.featherload,
-            self.decoder,
-            self.decode,
-            self.resampler,
-            self.hand_over,
-            self.dtype
+            self.featherload, self.decoder, self.decode, self.resampler, self.hand_over, self.dtype
         )
     }
 }

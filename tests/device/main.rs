@@ -5,9 +5,9 @@
 mod common;
 
 mod doctor;
-mod engines;
 mod failures;
-mod gpu_engines;
+mod gpu_jpegs;
+mod jpegs;
 mod loader;
 mod preview;
 mod run;

@@ -81,19 +81,9 @@ impl Context {
         Ok(context)
     }
 
-    /// Which device it is.
-    pub(crate) fn device(&self) -> &DeviceInfo {
-        &self.device
-    }
-
     /// The number of the device among the visible ones.
     pub(super) fn ordinal(&self) -> u32 {
         self.device.ordinal
-    }
-
-    /// The major version of the newest CUDA that the driver serves.
-    pub(super) fn driver_major(&self) -> Result<u32> {
-        driver::start().map(|version| (version / 1000).max(0) as u32)
     }
 
     /// Bytes of the device that nobody had right after this context was made.

@@ -175,7 +175,10 @@ impl Gpu {
         let decoded = unsafe { self.lane.decode(&[all(&self.rows, 0, end)]).unwrap() };
         self.lane.end_part().unwrap();
         let errors = self.lane.wait().unwrap().unwrap();
-        assert_eq!((decoded.len(), errors.len()), (waiting.len(), waiting.len()));
+        assert_eq!(
+            (decoded.len(), errors.len()),
+            (waiting.len(), waiting.len())
+        );
         for (number, (picture, error)) in waiting.drain(..).zip(decoded.into_iter().zip(errors)) {
             let window = cases[number].window;
             outcomes[number] = match error {
@@ -493,7 +496,6 @@ fn a_part_is_put_together_while_another_is_decoded() {
     let window = cases[1].window;
     let pixels = gpu
         .lane
-        
         .read_back(&pictures[1], (window.w, window.h))
         .unwrap();
     assert!(Some(pixels) == cases[1].expected());

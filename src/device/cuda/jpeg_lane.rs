@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::bounds::check_frame;
-use super::context::{Context, Stream};
+use super::context::Context;
 use super::crop_stage::Target;
 use super::jpeg_stage::{CodedBytes, DecodedPicture, JpegKernels, JpegLane};
 use super::kernel::Places;
@@ -201,12 +201,7 @@ impl Lane {
         count
     }
 
-    fn put(
-        &mut self,
-        parts: &[PartOfJob],
-        rows: &[&CodedRow],
-        coded: &[CodedBytes],
-    ) -> Result<()> {
+    fn put(&mut self, parts: &[PartOfJob], rows: &[&CodedRow], coded: &[CodedBytes]) -> Result<()> {
         // SAFETY: `Feeder::look` has seen that each row's data lie in the batch's memory, which is
         // pinned and held by its job: until the part is told by `wait`, or until `submit` has
         // drained the stream. Nothing writes the rows that have come (`CodedBatch`).

@@ -339,11 +339,6 @@ impl JpegLane {
             .find(|&nth| self.slots[nth].over.is_some())
     }
 
-    /// How many parts are under way.
-    pub(crate) fn under_way(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.over.is_some()).count()
-    }
-
     /// Whether the oldest part that was submitted is decoded.
     ///
     /// # Errors

@@ -18,10 +18,10 @@ use super::context::{Context, Event};
 use super::crop_stage::Target;
 use super::jpeg_feeder::{Feeder, Order, Report};
 use super::jpeg_lane::Job;
+use crate::device::JpegTimes;
 use crate::device::coded_rows::{CodedBatch, Made};
 use crate::device::launch::KernelEmission;
 use crate::device::shape::{JpegShape, RowPlaces};
-use crate::device::JpegTimes;
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
@@ -326,9 +326,10 @@ impl JpegThread {
     /// The thread ended and gave no reason.
     fn gone(&mut self) -> Error {
         self.fail(Error::Device {
-            what: "the thread that decodes JPEGs has ended: please report what stands above, and use \
+            what:
+                "the thread that decodes JPEGs has ended: please report what stands above, and use \
                    decode_on cpu meanwhile"
-                .into(),
+                    .into(),
         })
     }
 }

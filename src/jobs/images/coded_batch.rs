@@ -59,7 +59,7 @@ impl BatchRows {
 
     fn coded(&self, row: u32, own: &[u8]) -> Option<CodedRow> {
         let begin = self.bytes_of(row).start;
-        let read = read_row(own, (row, begin), self.rule, self.size).ok()?;
+        let read = read_row(own, begin, self.rule, self.size).ok()?;
         let InRow::Coded(coded, kernel) = read else {
             return None;
         };

@@ -97,7 +97,7 @@ pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result
         }
         let begin = row as usize * row_bytes;
         let own = bytes.get(begin..begin + row_bytes).unwrap_or(&[]);
-        let read = read_row(own, (row, begin), rule, size);
+        let read = read_row(own, begin, rule, size);
         match read.map_err(|why| destroyed(row, &why))? {
             InRow::Pixels(kernel) => split.rows.push(kernel),
             InRow::Coded(..) => {
@@ -115,7 +115,7 @@ pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result
 /// What no worker in its senses writes.
 pub(crate) fn read_row(
     own: &[u8],
-    (row, begin): (u32, usize),
+    begin: usize,
     rule: CropRule,
     size: (u32, u32),
 ) -> std::result::Result<InRow, String> {

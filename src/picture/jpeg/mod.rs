@@ -19,7 +19,11 @@
 
 #[cfg_attr(
     not(feature = "codecs"),
-    allow(dead_code, unused_imports, reason = "a consumer reads rows for kernels alone")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "a consumer reads rows for kernels alone"
+    )
 )]
 mod baseline;
 mod bytes;
