@@ -92,6 +92,7 @@ impl Filter {
     }
 
     /// The kernel before normalisation. Zero outside the support.
+    #[inline(always)]
     fn at(self, x: f64) -> f64 {
         match self {
             // Both have rules of their own.
@@ -278,8 +279,9 @@ impl WeightTable {
         self.weights
             .resize(axis.out_size as usize * self.window, 0.0);
         self.largest = self.largest_elsewhere(&axis);
+        let kernel = Kernel::of(&axis);
         for (o, row) in (axis.first..).zip(self.weights.chunks_exact_mut(self.window)) {
-            let (start, size) = weigh(&axis, o, row);
+            let (start, size) = weigh(&axis, &kernel, o, row);
             self.largest = largest(self.largest, &row[..size]);
             assert!(
                 start >= axis.origin,
@@ -305,11 +307,12 @@ impl WeightTable {
             return 0.0;
         }
         let mut row = std::mem::take(&mut self.spare);
+        let kernel = Kernel::of(axis);
         let mut found = 0.0;
         for o in (0..wanted.start).chain(wanted.end..axis.full_size) {
             room(&mut row, self.window);
             row.resize(self.window, 0.0);
-            let (_, size) = weigh(axis, o, &mut row);
+            let (_, size) = weigh(axis, &kernel, o, &mut row);
             found = largest(found, &row[..size]);
         }
         self.spare = row;
@@ -349,17 +352,43 @@ fn largest(than: f64, weights: &[f64]) -> f64 {
     weights.iter().fold(than, |m, w| m.max(w.abs()))
 }
 
+/// What is the same for all output pixels of an axis.
+struct Kernel {
+    scale: f64,
+    /// Half the width, input pixels.
+    support: f64,
+    squeeze: f64,
+}
+
+impl Kernel {
+    fn of(axis: &Axis) -> Self {
+        let stretch = axis.stretch();
+        Self {
+            scale: axis.scale(),
+            support: axis.filter.support() * stretch,
+            squeeze: 1.0 / stretch,
+        }
+    }
+
+    /// Where output pixel `o` of the whole lies in the picture.
+    fn center(&self, axis: &Axis, o: f64) -> f64 {
+        axis.in0 + (o + 0.5) * self.scale
+    }
+}
+
 /// Weights of output pixel `o` of the whole into `row`, which is zero and holds a
 /// window. First pixel of the picture, and how many.
-fn weigh(axis: &Axis, o: u32, row: &mut [f64]) -> (u32, usize) {
+fn weigh(axis: &Axis, kernel: &Kernel, o: u32, row: &mut [f64]) -> (u32, usize) {
     let o = f64::from(o);
     let (start, size) = match axis.filter {
         // Every kernel is 0 at the other pixels, which need not be at hand.
         _ if axis.is_identity() => nearest(axis, o, row),
         Filter::Nearest => nearest(axis, o, row),
         Filter::Area => area(axis, o, row),
-        Filter::SharpCubic => with_edges(axis, o, row),
-        _ => by_kernel(axis, o, row),
+        // The usual one, without a look at the filter for each weight.
+        Filter::Triangle => by_kernel(axis, kernel, o, row, |x| Filter::Triangle.at(x)),
+        Filter::SharpCubic => with_edges(axis, kernel, o, row),
+        filter => by_kernel(axis, kernel, o, row, |x| filter.at(x)),
     };
     let row = &mut row[..size];
     let sum: f64 = row.iter().sum();
@@ -373,28 +402,34 @@ fn weigh(axis: &Axis, o: u32, row: &mut [f64]) -> (u32, usize) {
 
 /// Weights of output pixel `o` of the whole, not yet of sum 1, into `row`, which
 /// is zero and holds a window. First pixel of the picture, and how many.
-fn by_kernel(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
-    let stretch = axis.stretch();
-    let support = axis.filter.support() * stretch;
-    let squeeze = 1.0 / stretch;
-    let center = axis.in0 + (o + 0.5) * axis.scale();
+fn by_kernel(
+    axis: &Axis,
+    kernel: &Kernel,
+    o: f64,
+    row: &mut [f64],
+    at: impl Fn(f64) -> f64,
+) -> (u32, usize) {
+    let Kernel {
+        support, squeeze, ..
+    } = *kernel;
+    let center = kernel.center(axis, o);
     // Casts truncate, and clamp below 0, as Pillow does by hand.
     let start = (center - support + 0.5) as u32;
     let end = ((center + support + 0.5) as u32).min(axis.in_size);
     let size = (end.saturating_sub(start) as usize).min(row.len());
     for (i, w) in (start..).zip(&mut row[..size]) {
-        *w = axis.filter.at((f64::from(i) - center + 0.5) * squeeze);
+        *w = at((f64::from(i) - center + 0.5) * squeeze);
     }
     (start, size)
 }
 
 /// As [`by_kernel`], but what would fall on pixels beyond an edge falls on the
 /// edge's.
-fn with_edges(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
-    let stretch = axis.stretch();
-    let support = axis.filter.support() * stretch;
-    let squeeze = 1.0 / stretch;
-    let center = axis.in0 + (o + 0.5) * axis.scale();
+fn with_edges(axis: &Axis, kernel: &Kernel, o: f64, row: &mut [f64]) -> (u32, usize) {
+    let Kernel {
+        support, squeeze, ..
+    } = *kernel;
+    let center = kernel.center(axis, o);
     let first = (center - support + 0.5).floor() as i64;
     let end = ((center + support + 0.5).floor() as i64).min(first + row.len() as i64);
     let last = i64::from(axis.in_size) - 1;

@@ -227,13 +227,13 @@ fn write(table: &WeightTable, outputs: u32, to: &mut [u8]) {
     let outputs = outputs as usize;
     let to = to.as_chunks_mut::<4>().0;
     let (starts, weights) = to.split_at_mut(outputs);
-    let taps = weights.len() / outputs;
+    weights.fill([0; 4]);
     for (o, to) in starts.iter_mut().enumerate() {
         let (start, row) = table.row(o);
         *to = (start as u32).to_ne_bytes();
-        for tap in 0..taps {
-            let weight = row.get(tap).copied().unwrap_or(0.0) as f32;
-            weights[tap * outputs + o] = weight.to_ne_bytes();
+        let places = weights[o..].iter_mut().step_by(outputs);
+        for (to, weight) in places.zip(row) {
+            *to = (*weight as f32).to_ne_bytes();
         }
     }
 }

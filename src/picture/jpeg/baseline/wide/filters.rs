@@ -13,10 +13,12 @@ const fn size<L: Lanes>() -> usize {
 /// Copies a register at a time up to the first 0xff; how many bytes come before it.
 #[inline(always)]
 pub(super) fn copy_clean<L: Lanes>(l: L, from: &[u8], to: &mut [u8]) -> usize {
-    let from = from.chunks_exact(size::<L>());
-    let to = to.chunks_exact_mut(size::<L>());
     let mut clean = 0;
-    for (from, to) in from.zip(to) {
+    // Iterators of chunks are made anew at each stuffed byte, with a division each.
+    while let (Some(from), Some(to)) = (
+        from.get(clean..clean + size::<L>()),
+        to.get_mut(clean..clean + size::<L>()),
+    ) {
         let Some(bytes) = l.bytes(from) else { break };
         l.store(to, bytes);
         let found = l.signs(l.cmpeq_epi8(bytes, l.set1_epi8(-1)));
