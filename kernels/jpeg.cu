@@ -2,7 +2,7 @@
 // (src/picture/jpeg/baseline). A batch of pictures goes through the stages one after another,
 // a launch each; kernels/README.md lists them.
 //
-// - `jpeg/types`: what the host hands over; `jpeg/bits`: a place in coded data;
+// - `jpeg/types`: what the host hands over; `jpeg/rows`: coded data; `jpeg/bits`: a place in them;
 // - `jpeg/tables`: lookups of each picture; `jpeg/chains`: where blocks begin;
 // - `jpeg/scan`: their numbers; `jpeg/coefficients`: their values; `jpeg/dc`: sums of DC;
 // - `jpeg/transform`: samples; `jpeg/colour`: RGB.
@@ -14,6 +14,7 @@
 //
 // | stage | bound, of a thread |
 // |---|---|
+// | rows | the picture's coded bytes |
 // | tables | 16 steps an entry, 4 symbols a longer entry |
 // | chains | its own 4 units and MOST_UNITS more, of UNIT_BITS lookups each; MOST_KNOWN memos |
 // | scan, dc | the pieces of the picture |
@@ -24,6 +25,8 @@
 // restart markers say, which the host limits (src/picture/jpeg/baseline/gpu_rows).
 
 #include "jpeg/types.cuh"
+
+#include "jpeg/rows.cuh"
 
 #include "jpeg/bits.cuh"
 #include "jpeg/tables.cuh"

@@ -61,7 +61,8 @@ struct Table {
 };
 
 struct Picture {
-    u64 coded;          // bytes behind the batch's coded data
+    u64 source;         // where the coded data lie, in memory of the host that devices read
+    u64 coded;          // bytes behind the batch's coded data, where they are copied to
     u64 tables;         // the others: bytes behind the work memory
     u64 coefficients;   // 64 of 16 bits a block
     u64 infos;          // an Info a block
@@ -102,7 +103,7 @@ struct Batch {
     const Picture *pictures;
     const Segment *segments;
     const u16 *maps;   // the picture of each block of each launch
-    const u8 *coded;
+    u8 *coded;
     u8 *work;
     u64 *states;       // a unit each: chain << 32 | blocks << 16 | state at its end
     u64 *memos;        // four a unit: blocks << 32 | state at its end << 16 | at its start
@@ -116,6 +117,6 @@ struct Info {
     u32 dc, piece;
 };
 
-static_assert(sizeof(Table) == 292 && sizeof(Component) == 200 && sizeof(Picture) == 1952 &&
+static_assert(sizeof(Table) == 292 && sizeof(Component) == 200 && sizeof(Picture) == 1960 &&
                   sizeof(Segment) == 16 && sizeof(Batch) == 80,
               "the host's structs");

@@ -15,7 +15,8 @@ use crate::picture::jpeg::gpu_rows::{
 };
 
 /// The kernels' names in their PTX, in the order of their launches.
-pub(crate) const KERNELS: [&str; 8] = [
+pub(crate) const KERNELS: [&str; 9] = [
+    "jpeg_rows",
     "jpeg_tables",
     "jpeg_chains",
     "jpeg_scan",
@@ -31,8 +32,14 @@ pub(crate) const THREADS: u32 = 128;
 pub(crate) const WIDE_THREADS: u32 = 512;
 pub(crate) const COLOUR_THREADS: u32 = 256;
 
+/// Blocks that copy a picture's coded data, as `kernels/jpeg/rows.cuh` has them.
+pub(crate) const ROW_BLOCKS: u32 = 4;
+
 /// What arrays begin at a multiple of.
 const ALIGNMENT: usize = 256;
+
+/// Bytes that a thread copies of coded data at a time.
+const ROW: usize = 16;
 
 /// Bytes of a unit of coded data: its state, four memos, and where its blocks go.
 const STATE: usize = 8 + 4 * 8;
@@ -80,7 +87,7 @@ pub(crate) struct PartMemory {
 impl PartLimits {
     /// Whether a part holds a picture, whatever the device.
     pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
-        Part::new(*self, THREADS / 2).add(coded, 0)
+        Part::new(*self, THREADS / 2).add(coded, 0, 0)
     }
 
     /// The memory of a part within these limits: all that a run takes.
@@ -214,9 +221,10 @@ impl Part {
         &self.pictures
     }
 
-    /// Adds a picture whose coded data begin at `gpu_rows`, bytes behind the part's first row. False
-    /// if it does not fit beside the others; if it is the first, it fits no part.
-    pub(crate) fn add(&mut self, coded: &CodedPicture, at: usize) -> bool {
+    /// Adds a picture whose coded data are copied from `source`, an address of the device, to byte
+    /// `at` of the part's; both are multiples of 16. False if it does not fit beside the others; if
+    /// it is the first, it fits no part.
+    pub(crate) fn add(&mut self, coded: &CodedPicture, source: u64, at: usize) -> bool {
         let mut picture = coded.picture;
         let needs = picture.memory();
         let lengths = [
@@ -241,14 +249,16 @@ impl Part {
             self.segments.len() + coded.segments.len(),
             blocks + more,
         );
-        let is_full = self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
+        let is_full = source % ROW as u64 != 0
+            || at % ROW != 0
+            || self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
             || data + Self::unit_bytes(units) > self.memory.work
             || descriptors.2 > self.memory.descriptors
             || at + (coded.data.end - coded.data.start) > self.memory.rows;
         if is_full {
             return false;
         }
-        picture.coded = at as u64;
+        (picture.source, picture.coded) = (source, at as u64);
         [
             picture.tables,
             picture.coefficients,

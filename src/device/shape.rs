@@ -64,10 +64,10 @@ pub(crate) const JPEG_LANES: usize = 4;
 const PART: std::ops::RangeInclusive<usize> = 8..=64;
 /// Bytes of coded data that a part has room for, for each of its pictures: of 1,000 ImageNet photos
 /// the mean is 110,000.
-const CODED: usize = 160 << 10;
+const CODED: usize = 128 << 10;
 /// Pixels of windows that a part has room for, for each of its pictures: the mean is 216,000 of
 /// whole ImageNet photos and 105,000 of their random crops.
-const WINDOW: usize = 144 << 10;
+const WINDOW: usize = 112 << 10;
 
 /// What JPEGs are decoded with on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

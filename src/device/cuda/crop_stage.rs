@@ -57,7 +57,7 @@ pub(crate) struct Target {
     pub(super) output: Arc<Output>,
     pub(super) kernel: Arc<Kernel>,
     /// Slots stay pinned as long as this is held.
-    pub(super) _pinned: Arc<PinnedRing>,
+    pub(super) pinned: Arc<PinnedRing>,
 }
 
 impl CropStage {
@@ -115,7 +115,7 @@ impl CropStage {
         Ok(Target {
             output: Arc::new(self.lane.output(bytes)?),
             kernel: self.kernel.clone(),
-            _pinned: self.lane.ring.clone(),
+            pinned: self.lane.ring.clone(),
         })
     }
 

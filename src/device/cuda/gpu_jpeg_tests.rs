@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::gpu_tests::context;
-use super::jpeg_stage::{CodedBytes, JpegKernels, JpegLane};
+use super::jpeg_stage::{JpegKernels, JpegLane};
 use super::memory::HostBuffer;
 use crate::device::cuda::Context;
 use crate::device::jpeg_part::{PartLimits, THREADS};
@@ -106,15 +106,6 @@ enum Outcome {
     Pixels(Vec<u8>),
 }
 
-/// So many bytes of rows, for a part of their own.
-fn all(rows: &HostBuffer, begin: usize, len: usize) -> CodedBytes {
-    CodedBytes {
-        from: rows.as_ptr().wrapping_add(begin),
-        len,
-        at: 0,
-    }
-}
-
 struct Gpu {
     lane: JpegLane,
     rows: HostBuffer,
@@ -148,12 +139,10 @@ impl Gpu {
             row.truncate(len);
             let read = CodedPicture::read(&row).unwrap();
             hurt(number, &mut row[read.data.clone()]);
-            if end + len > self.rows.bytes_mut().len()
-                || !self.lane.add(&read, end + read.data.start)
-            {
+            if end + len > self.rows.bytes_mut().len() || !self.add(&read, end) {
                 self.finish(cases, &mut waiting, end, &mut outcomes);
                 end = 0;
-                assert!(self.lane.add(&read, read.data.start), "case {number}");
+                assert!(self.add(&read, 0), "case {number}");
             }
             self.rows.bytes_mut()[end..end + len].copy_from_slice(&row);
             end += len.next_multiple_of(16);
@@ -161,6 +150,13 @@ impl Gpu {
         }
         self.finish(cases, &mut waiting, end, &mut outcomes);
         outcomes
+    }
+
+    /// Adds a picture whose row begins so many bytes behind the first.
+    fn add(&mut self, read: &CodedPicture, begin: usize) -> bool {
+        let at = begin + read.data.start;
+        let source = self.rows.as_ptr() as u64 + at as u64;
+        self.lane.add(read, source, at)
     }
 
     fn finish(
@@ -172,7 +168,7 @@ impl Gpu {
     ) {
         self.lane.poison().unwrap();
         // SAFETY: pinned, with all rows of the part, and unchanged until `wait` below.
-        let decoded = unsafe { self.lane.decode(&[all(&self.rows, 0, end)]).unwrap() };
+        let decoded = unsafe { self.lane.decode().unwrap() };
         self.lane.end_part().unwrap();
         let errors = self.lane.wait().unwrap().unwrap();
         assert_eq!(
@@ -456,7 +452,7 @@ fn parts_take_what_fits() {
     let mut row = vec![0; large.jpeg.len() + (80 << 10)];
     write_row(&large.job(), Form::Plain, &mut row).unwrap();
     let read = CodedPicture::read(&row).unwrap();
-    assert!(!gpu.lane.add(&read, read.data.start));
+    assert!(!gpu.add(&read, 0));
 }
 
 /// Two parts are under way at most, and come back in order.
@@ -477,15 +473,14 @@ fn a_part_is_put_together_while_another_is_decoded() {
         let len = write_row(&case.job(), Form::Plain, room).unwrap();
         let read = CodedPicture::read(&room[..len]).unwrap();
         end += len;
-        rows.push((at, len, read));
+        rows.push((at, read));
     }
     let mut pictures = Vec::new();
-    for (number, (at, len, read)) in rows.iter().enumerate() {
-        assert_eq!(gpu.lane.add(read, read.data.start), number < 2);
+    for (number, (at, read)) in rows.iter().enumerate() {
+        assert_eq!(gpu.add(read, *at), number < 2);
         if number < 2 {
-            let row = all(&gpu.rows, *at, *len);
             // SAFETY: pinned, with the row of the part, and unchanged until the lane is dropped.
-            pictures.extend(unsafe { gpu.lane.decode(&[row]).unwrap() });
+            pictures.extend(unsafe { gpu.lane.decode().unwrap() });
             gpu.lane.end_part().unwrap();
         }
     }

@@ -20,8 +20,8 @@ use crate::device::coded_rows::{CodedRow, Look, Made};
 use crate::device::shape::{JPEG_LANES, JpegShape};
 use crate::error::{Error, Result};
 
-/// Between two looks at rows and lanes, while there is nothing to submit: a part takes about 1 ms.
-const LOOK: Duration = Duration::from_micros(200);
+/// Between two looks at rows and lanes, while there is nothing to submit: a part takes about 600 us.
+const LOOK: Duration = Duration::from_micros(50);
 /// Parts that a lane has at a time: one is decoded, the next waits behind it in the stream.
 const PARTS: usize = 2;
 

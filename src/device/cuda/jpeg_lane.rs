@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::bounds::check_frame;
 use super::context::Context;
 use super::crop_stage::Target;
-use super::jpeg_stage::{CodedBytes, DecodedPicture, JpegKernels, JpegLane};
+use super::jpeg_stage::{DecodedPicture, JpegKernels, JpegLane};
 use super::kernel::Places;
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
 use crate::device::coded_rows::{CodedBatch, CodedRow};
@@ -133,9 +133,9 @@ impl Lane {
     /// The device fails; a row that names what is not its own, or that no part has room for.
     pub(super) fn submit(&mut self, waiting: &[(&Arc<Job>, &[CodedRow])]) -> Result<Vec<usize>> {
         let (mut taken, mut counts) = (Taken::default(), Vec::new());
-        let (mut parts, mut coded) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
         for (job, rows) in waiting {
-            let count = self.take(&mut taken, &mut coded, job, rows);
+            let count = self.take(&mut taken, job, rows)?;
             counts.push(count);
             if count > 0 {
                 parts.push(PartOfJob {
@@ -156,7 +156,7 @@ impl Lane {
         let rows = waiting.iter().zip(&counts).flat_map(|((_, r), n)| &r[..*n]);
         let rows: Vec<&CodedRow> = rows.collect();
         // Held until the stream is drained, should it fail.
-        let put = self.put(&parts, &rows, &coded);
+        let put = self.put(&parts, &rows);
         if put.is_err() {
             // What was put in may be under way yet.
             self.decoder.stream().drain();
@@ -166,46 +166,40 @@ impl Lane {
     }
 
     /// Adds rows of a job to the part, the first ones, as far as it has room; how many.
-    fn take(
-        &mut self,
-        taken: &mut Taken,
-        coded: &mut Vec<CodedBytes>,
-        job: &Job,
-        rows: &[CodedRow],
-    ) -> usize {
-        let (memory, _) = job.rows.memory();
+    ///
+    /// # Errors
+    /// A batch that does not lie in pinned memory.
+    fn take(&mut self, taken: &mut Taken, job: &Job, rows: &[CodedRow]) -> Result<usize> {
+        let (memory, bytes) = job.rows.memory();
+        let memory = job.target.pinned.address_of(memory, bytes)?;
         let Some(begin) = rows.first().map(|row| row.row) else {
-            return 0;
+            return Ok(0);
         };
         let (mut count, mut covered) = (0, 0);
         for row in rows {
             let covers = (row.row + 1 - begin) as usize;
             let fits = taken.rows + covers <= self.shape.lane_rows()
                 && taken.tables + covers * job.places.tables <= self.shape.table_bytes()
-                && self.decoder.add(&row.picture, taken.coded);
+                && row.data.end <= bytes
+                && (self.decoder).add(&row.picture, memory + row.data.start as u64, taken.coded);
             if !fits {
                 break;
             }
             let len = row.data.end - row.data.start;
-            coded.push(CodedBytes {
-                from: memory.wrapping_add(row.data.start),
-                len,
-                at: taken.coded,
-            });
             taken.coded = (taken.coded + len).next_multiple_of(ALIGNMENT);
             covered = covers;
             count += 1;
         }
         taken.rows += covered;
         taken.tables += covered * job.places.tables;
-        count
+        Ok(count)
     }
 
-    fn put(&mut self, parts: &[PartOfJob], rows: &[&CodedRow], coded: &[CodedBytes]) -> Result<()> {
-        // SAFETY: `Feeder::look` has seen that each row's data lie in the batch's memory, which is
-        // pinned and held by its job: until the part is told by `wait`, or until `submit` has
-        // drained the stream. Nothing writes the rows that have come (`CodedBatch`).
-        let pictures = unsafe { self.decoder.decode(coded)? };
+    fn put(&mut self, parts: &[PartOfJob], rows: &[&CodedRow]) -> Result<()> {
+        // SAFETY: `take` has seen that each row's data lie in the batch's memory, which is pinned
+        // (`address_of`) and held by its job: until the part is told by `wait`, or until `submit`
+        // has drained the stream.
+        let pictures = unsafe { self.decoder.decode()? };
         self.launch(parts, rows, &pictures)?;
         self.decoder.end_part()
     }

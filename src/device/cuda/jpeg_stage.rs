@@ -18,7 +18,8 @@ use super::context::{Context, Event, Stream};
 use super::memory::{DeviceBuffer, HostBuffer};
 use super::module::{Grid, Module};
 use crate::device::jpeg_part::{
-    COLOUR_THREADS, KERNELS, Launches, Mapped, Part, PartLimits, Shared, THREADS, WIDE_THREADS,
+    COLOUR_THREADS, KERNELS, Launches, Mapped, Part, PartLimits, ROW_BLOCKS, Shared, THREADS,
+    WIDE_THREADS,
 };
 use crate::error::{Error, Result};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, MAX_ENTRIES};
@@ -45,7 +46,7 @@ struct KernelBatch {
 #[derive(Debug)]
 pub(crate) struct JpegKernels {
     context: Arc<Context>,
-    modules: [Module; 8],
+    modules: [Module; 9],
     /// Threads of a block of chains: as many as its shared memory holds.
     chain_threads: u32,
 }
@@ -94,16 +95,6 @@ pub(crate) struct DecodedPicture {
     pub(crate) at: usize,
     /// Bytes from row to row, a multiple of those of a pixel.
     pub(crate) pitch: usize,
-}
-
-/// Coded data of one picture, or of several.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CodedBytes {
-    /// In pinned memory.
-    pub(crate) from: *const u8,
-    pub(crate) len: usize,
-    /// Where they go, bytes behind the first of the part.
-    pub(crate) at: usize,
 }
 
 /// A part, put together or on its way.
@@ -162,24 +153,25 @@ impl JpegLane {
         })
     }
 
-    /// Adds a picture to the part that is put together; its coded data go to byte `at` of the
-    /// part's. False if it does not fit beside the others, or two parts are under
-    /// way.
-    pub(crate) fn add(&mut self, picture: &CodedPicture, at: usize) -> bool {
+    /// Adds a picture to the part that is put together; its coded data are copied from `source` to
+    /// byte `at` of the part's ([`Part::add`]). False if it does not fit beside the others, or two
+    /// parts are under way.
+    pub(crate) fn add(&mut self, picture: &CodedPicture, source: CUdeviceptr, at: usize) -> bool {
         let slot = &mut self.slots[self.filling];
-        slot.over.is_none() && slot.part.add(picture, at)
+        slot.over.is_none() && slot.part.add(picture, source, at)
     }
 
     /// Puts the part that is put together into the stream: where its pictures go, in the order in
     /// which they were added. [`JpegLane::end_part`] follows, behind what reads them.
     ///
     /// # Safety
-    /// `coded` must be those of all pictures that were added: pinned memory that stays until the
-    /// part is over or the lane is dropped. It may change meanwhile: then pixels are anything.
+    /// The sources of all pictures that were added must be pinned memory of the host, with all
+    /// their coded data up to a multiple of 16 bytes, that stays until the part is over or the lane
+    /// is dropped. It may change meanwhile: then pixels are anything.
     ///
     /// # Errors
     /// When the driver refuses, which makes the context unfit.
-    pub(crate) unsafe fn decode(&mut self, coded: &[CodedBytes]) -> Result<Vec<DecodedPicture>> {
+    pub(crate) unsafe fn decode(&mut self) -> Result<Vec<DecodedPicture>> {
         let slot = &mut self.slots[self.filling];
         let launches = match slot.over {
             None => slot.part.write(slot.descriptors.bytes_mut()),
@@ -189,12 +181,8 @@ impl JpegLane {
             what: "a lane of JPEG kernels has two parts under way: wait for one".into(),
         })?;
         let slot = &self.slots[self.filling];
-        // SAFETY: pinned, and as long as what is copied, as the caller says, or as long as `self`;
-        // buffers check where it goes.
+        // SAFETY: pinned memory of `self`, which is written again when the part is over.
         unsafe {
-            for &CodedBytes { from, len, at } in coded {
-                self.stream.upload_at(&self.rows, at, from, len)?;
-            }
             let from = slot.descriptors.as_ptr();
             self.stream
                 .upload(&self.descriptors, from, launches.descriptors)?;
@@ -202,7 +190,8 @@ impl JpegLane {
         self.clear(&launches)?;
         let batch = self.batch(&slot.part, &launches);
         // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
-        // with each picture (`Part::add`), and the launches are those of the same part.
+        // with each picture (`Part::add`), and the launches are those of the same part; sources are
+        // right by this function's contract.
         unsafe { self.launch(batch, &launches)? };
         let (to, from) = (slot.errors.as_ptr(), self.errors.address());
         let len = 4 * launches.pictures as usize;
@@ -301,7 +290,12 @@ impl JpegLane {
             count: 2,
             ..mapped(from, threads)
         };
+        let rows = Launch {
+            blocks: ROW_BLOCKS * launches.pictures,
+            ..all
+        };
         let launches = [
+            rows,
             all,
             staged(launches.chains, threads, chain),
             all,

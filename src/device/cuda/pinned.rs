@@ -80,6 +80,19 @@ impl PinnedRing {
         };
         Ok((self.device_address + offset as CUdeviceptr, len))
     }
+
+    /// Where the device finds these bytes of the ring.
+    ///
+    /// # Errors
+    /// They are none of it.
+    pub(super) fn address_of(&self, at: *const u8, len: usize) -> Result<CUdeviceptr> {
+        let offset = (at as usize).checked_sub(self.ring.address() as usize);
+        let offset = offset.filter(|offset| offset.saturating_add(len) <= self.bytes());
+        let offset = offset.ok_or_else(|| Error::Device {
+            what: "bytes outside of the pinned ring".into(),
+        })?;
+        Ok(self.device_address + offset as CUdeviceptr)
+    }
 }
 
 impl Drop for PinnedRing {

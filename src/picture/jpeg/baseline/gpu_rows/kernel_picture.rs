@@ -108,6 +108,7 @@ impl KernelComponent {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelPicture {
+    pub(crate) source: u64,
     pub(crate) coded: u64,
     pub(crate) tables: u64,
     pub(crate) coefficients: u64,
