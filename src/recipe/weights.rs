@@ -258,8 +258,6 @@ pub struct WeightTable {
     starts: Vec<u32>,
     sizes: Vec<u32>,
     weights: Vec<f64>,
-    /// The largest weight of the whole resize, wanted or not.
-    largest: f64,
     spare: Vec<f64>,
 }
 
@@ -278,11 +276,9 @@ impl WeightTable {
         room(&mut self.weights, axis.out_size as usize * self.window);
         self.weights
             .resize(axis.out_size as usize * self.window, 0.0);
-        self.largest = self.largest_elsewhere(&axis);
         let kernel = Kernel::of(&axis);
         for (o, row) in (axis.first..).zip(self.weights.chunks_exact_mut(self.window)) {
             let (start, size) = weigh(&axis, &kernel, o, row);
-            self.largest = largest(self.largest, &row[..size]);
             assert!(
                 start >= axis.origin,
                 "pixel {start} is not at hand, {} is the first",
@@ -295,9 +291,19 @@ impl WeightTable {
         true
     }
 
-    /// The largest weight of the output pixels that are not wanted: the precision
-    /// of a [`FixedTable`] goes by the whole resize, or a part of it would have
-    /// other coefficients.
+    /// The largest weight of the whole resize, wanted or not: the precision of a
+    /// [`FixedTable`] goes by that, or a part of it would have other coefficients.
+    fn largest(&mut self) -> f64 {
+        let Some(axis) = self.axis else {
+            return 0.0;
+        };
+        let rows = self.weights.chunks_exact(self.window).zip(&self.sizes);
+        let here = rows.fold(0.0, |most, (row, size)| {
+            largest(most, &row[..*size as usize])
+        });
+        here.max(self.largest_elsewhere(&axis))
+    }
+
     fn largest_elsewhere(&mut self, axis: &Axis) -> f64 {
         let wanted = axis.first..axis.first + axis.out_size;
         if axis.full_size > MOST_WEIGHED {
@@ -488,9 +494,9 @@ impl FixedTable {
     const MAX_PRECISION: u32 = 22;
 
     /// Quantises `table`.
-    pub fn fill(&mut self, table: &WeightTable) {
+    pub fn fill(&mut self, table: &mut WeightTable) {
         let window = table.window;
-        let largest = table.largest;
+        let largest = table.largest();
         // What the rounding errors of a row can add to its largest coefficient.
         let limit = f64::from(i16::MAX) - (window as f64 / 2.0 + 1.0).min(4096.0);
         let mut precision = Self::MAX_PRECISION;
@@ -693,10 +699,10 @@ mod tests {
                         };
                         let reads = part.reads();
                         let origin = reads.start;
-                        let (all, some) = (table(whole), table(Axis { origin, ..part }));
+                        let (mut all, mut some) = (table(whole), table(Axis { origin, ..part }));
                         let (mut a, mut b) = (FixedTable::default(), FixedTable::default());
-                        a.fill(&all);
-                        b.fill(&some);
+                        a.fill(&mut all);
+                        b.fill(&mut some);
                         assert_eq!(a.precision(), b.precision(), "{part:?}");
                         for o in 0..out_size as usize {
                             let (from, weights) = all.row(o + first as usize);
@@ -836,7 +842,7 @@ mod tests {
                         ..axis(n, in0, in1, out, filter)
                     };
                     let t = table(a);
-                    fixed.fill(&t);
+                    fixed.fill(&mut t);
                     let one = 1i64 << fixed.precision();
                     // Error of rounding, and of making the sum whole.
                     let near = 1.0 + t.window as f64 / 2.0;

@@ -39,7 +39,7 @@ impl AxisTables {
     fn prepare(&mut self, axis: Axis) -> bool {
         let new = self.exact.prepare(axis);
         if new {
-            self.fixed.fill(&self.exact);
+            self.fixed.fill(&mut self.exact);
         }
         new
     }
