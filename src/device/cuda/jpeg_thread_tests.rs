@@ -460,7 +460,9 @@ fn large_batches_take_several_parts_in_turns() {
     }
     // A picture of halved chroma has planes: RGB is made of them.
     for name in KERNELS.iter().filter(|name| **name != "jpeg_rgb") {
-        let count = launches.iter().filter(|l| l.split(' ').nth(1) == Some(name));
+        let count = launches
+            .iter()
+            .filter(|l| l.split(' ').nth(1) == Some(name));
         assert_eq!(count.count(), parts.len(), "{name}");
     }
     log.is_balanced();
@@ -740,7 +742,10 @@ fn a_device_that_hangs_is_an_error_and_left_alone() {
             );
             // It has the batch's memory for ever.
             assert!(Arc::try_unwrap(output).is_err());
-            assert_eq!(running.submit(&batch).map(|_| ()).unwrap_err().to_string(), why);
+            assert_eq!(
+                running.submit(&batch).map(|_| ()).unwrap_err().to_string(),
+                why
+            );
             drop(running);
             let took = began.elapsed();
             assert!(took < Duration::from_secs(10), "{took:?}");

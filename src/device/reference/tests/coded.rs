@@ -32,7 +32,10 @@ fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> (Vec
     let there = decoder
         .decode_region(file, &of_file, scale, want, &mut scratch)
         .unwrap();
-    assert_eq!((there.x, there.y, there.stride), (want.x, want.y, 3 * want.w as usize));
+    assert_eq!(
+        (there.x, there.y, there.stride),
+        (want.x, want.y, 3 * want.w as usize)
+    );
     let mut all = row.to_vec();
     all[CROP_HEADER_CODED].fill(0);
     let pixels = there.stride * want.h as usize;
@@ -80,10 +83,7 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
                         seen.add(&format!("{i}: not for a device"));
                         continue;
                     };
-                    let all_but = CropHeader {
-                        coded: 0,
-                        ..header
-                    };
+                    let all_but = CropHeader { coded: 0, ..header };
                     assert_eq!(all_but, of_pixels);
                     let (decoded, scale) = decoded(&file, &row, &header, room);
                     let end = room.pixels_at() + all_but.held_bytes() as usize;
