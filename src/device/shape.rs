@@ -74,6 +74,8 @@ const WINDOW: usize = 144 << 10;
 pub(crate) struct JpegShape {
     /// Of a part.
     pub(crate) limits: PartLimits,
+    /// Bytes of a row that its pixels, or its coded crop, take at most.
+    pub(crate) pixels: usize,
     /// Rows of a batch at most.
     pub(crate) rows: usize,
     /// Bytes of a row at most.
@@ -89,6 +91,21 @@ impl JpegShape {
         let usual = (rows / 2).clamp(*PART.start(), *PART.end());
         let halves = std::iter::successors(Some(usual), |pictures| Some(pictures / 2));
         halves.take_while(|pictures| pictures >= PART.start())
+    }
+
+    /// The same with parts of half as many pictures; none where they are the smallest.
+    pub(crate) fn smaller(&self) -> Option<Self> {
+        let pictures = self.limits.pictures / 2;
+        (pictures >= *PART.start()).then(|| Self {
+            limits: Self::limits(pictures, self.pixels),
+            ..*self
+        })
+    }
+
+    /// What each picture is within, whatever the size of parts: so who decodes a file does not
+    /// follow from memory.
+    pub(crate) fn of_pictures(pixels: usize) -> PartLimits {
+        Self::limits(*PART.start(), pixels)
     }
 
     /// What a part of so many pictures may hold, the pixels of whose crops take at most `pixels`
@@ -204,6 +221,7 @@ mod tests {
         for pictures in JpegShape::parts(256) {
             let jpegs = JpegShape {
                 limits: JpegShape::limits(pictures, 853_000),
+                pixels: 853_000,
                 rows: 256,
                 row_bytes: 870_000,
                 batch_tables: 256 << 14,

@@ -1,16 +1,15 @@
-//! Engines of a real device: the stream is the same for any number of workers and both ways
-//! to the pixels, memory is what was planned, and rates are printed. Without a device, or
-//! without photos, it says `SKIP`.
+//! JPEGs that a real device decodes: the stream is that of workers who decode, for any number of
+//! them and both ways to the pixels; memory is what was planned; and rates are printed. Without a
+//! device, or without photos, it says `SKIP`.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use featherload::internals::Drilled;
-use featherload::{DecodeOn, Device, Loader, LoaderBuilder, Position, Upload};
+use featherload::{DecodeOn, Device, Loader, LoaderBuilder, OnError, Position, Recipe, Upload};
 
 use crate::common::rows::{Row, assert_same, rows};
 use crate::common::{builder, cuda, photos};
-
-const MOST: (u32, u32) = (1024, 1024);
 
 /// Rows of the next epoch.
 fn epoch(loader: &mut Loader) -> Vec<Row> {
@@ -18,6 +17,10 @@ fn epoch(loader: &mut Loader) -> Vec<Row> {
         .epoch()
         .map(|batch| batch.unwrap().to_host().unwrap());
     batches.flat_map(|batch| rows(&batch)).collect()
+}
+
+fn epochs(loader: &mut Loader, count: usize) -> Vec<Vec<Row>> {
+    (0..count).map(|_| epoch(loader)).collect()
 }
 
 /// Images in a second, of so many epochs.
@@ -31,47 +34,53 @@ fn rate(loader: &mut Loader, epochs: u64) -> f64 {
     images as f64 / began.elapsed().as_secs_f64()
 }
 
+fn of(folder: &Path, on: DecodeOn, workers: usize) -> LoaderBuilder {
+    builder(folder)
+        .batch_size(64)
+        .workers(workers)
+        .device(Device::Cuda(0))
+        .epochs(1000)
+        .decode_on(on)
+}
+
 #[test]
-fn gpu_engines_give_one_stream_of_photos() {
-    let name = "gpu_engines_give_one_stream_of_photos";
+fn gpu_and_workers_give_one_stream_of_photos() {
+    let name = "gpu_and_workers_give_one_stream_of_photos";
     let Some(folder) = cuda::is_there().then(|| photos(name)).flatten() else {
         return;
     };
-    let of = |share: Option<f64>, workers| -> LoaderBuilder {
-        let b = builder(&folder)
-            .batch_size(64)
-            .workers(workers)
-            .device(Device::Cuda(0))
-            .epochs(1000);
-        match share {
-            Some(share) => (b.decode_on(DecodeOn::Both))
-                .engine_share(share)
-                .engine_largest(MOST.0, MOST.1),
-            None => b,
+    for recipe in [Recipe::train224(), Recipe::eval224()] {
+        let name = recipe.name.clone();
+        let of = |on, workers| of(&folder, on, workers).recipe(recipe.clone());
+        let want = epochs(&mut of(DecodeOn::Cpu, 4).build().unwrap(), 2);
+        for (on, workers, upload) in [
+            (DecodeOn::Gpu, 4, Upload::InPlace),
+            (DecodeOn::Auto, 15, Upload::Copied),
+            (DecodeOn::Gpu, 1, Upload::Copied),
+        ] {
+            let mut loader = of(on, workers).upload(upload).build().unwrap();
+            for want in &want {
+                let what = format!("{name}, {on}, {workers} workers, {upload}");
+                assert_same(&epoch(&mut loader), want, &what);
+            }
+            let report = loader.report().unwrap().device.unwrap();
+            assert!(report.jpegs.pictures > 0, "{report:?}");
+            let memory = loader.device_memory().unwrap().unwrap();
+            println!("{name}, {on}, {workers} workers, {upload}: {memory:?} {report:?}");
+            assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
         }
-    };
-    let began = Instant::now();
-    let mut usual = of(Some(0.663), 4).build().unwrap();
-    println!("built in {:.3} s", began.elapsed().as_secs_f64());
-    let want: Vec<Vec<Row>> = (0..3).map(|_| epoch(&mut usual)).collect();
-    println!("{}", usual.state().profile);
-    for (workers, upload) in [
-        (12, Upload::InPlace),
-        (15, Upload::Copied),
-        (1, Upload::Copied),
-    ] {
-        let b = of(Some(0.663), workers).upload(upload);
-        let mut loader = b.build().unwrap();
-        for want in &want {
-            let what = format!("{workers} workers, {upload}");
-            assert_same(&epoch(&mut loader), want, &what);
-        }
-        let memory = loader.device_memory().unwrap().unwrap();
-        println!("{workers} workers, {upload}: {memory:?}");
-        assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
     }
-    // Killed workers, and a start in the midst of each of 20 batches.
-    let b = of(Some(0.663), 15).kill_workers_every(Duration::from_millis(20));
+}
+
+/// Killed workers, and a start in the midst of each of 20 batches.
+#[test]
+fn gpu_streams_pass_deaths_and_resumes() {
+    let name = "gpu_streams_pass_deaths_and_resumes";
+    let Some(folder) = cuda::is_there().then(|| photos(name)).flatten() else {
+        return;
+    };
+    let want = epochs(&mut of(&folder, DecodeOn::Cpu, 4).build().unwrap(), 3);
+    let b = of(&folder, DecodeOn::Gpu, 15).kill_workers_every(Duration::from_millis(20));
     let mut killed = b.build().unwrap();
     while killed.report().unwrap().worker_deaths < 50 {
         killed.set_epoch(0);
@@ -80,25 +89,90 @@ fn gpu_engines_give_one_stream_of_photos() {
         }
     }
     drop(killed);
-    let small = |workers| of(Some(0.663), workers).batch_size(5);
-    let mut whole = small(15).build().unwrap();
-    let want: Vec<Vec<Row>> = (0..3).map(|_| epoch(&mut whole)).collect();
+    let small = |workers| of(&folder, DecodeOn::Gpu, workers).batch_size(5);
+    let want = epochs(&mut small(15).decode_on(DecodeOn::Cpu).build().unwrap(), 3);
     for n in 0..20u64 {
-        let (at, batch) = (n * 7 % 3, n * 5 % whole.plan().batches());
-        let first = small(15).start(Position::new(at, batch)).build().unwrap();
-        let state = first.state();
+        let first = small(15).build().unwrap();
+        let (at, batch) = (n * 7 % 3, n * 5 % first.plan().batches());
         drop(first);
+        let start = small(15).start(Position::new(at, batch)).build().unwrap();
+        let state = start.state();
+        drop(start);
         let mut resumed = small(3).resume(state).build().unwrap();
         let want = &want[at as usize][5 * batch as usize..];
-        assert_same(
-            &epoch(&mut resumed),
-            want,
-            &format!("resumed at {at}:{batch}"),
-        );
+        let what = format!("resumed at {at}:{batch}");
+        assert_same(&epoch(&mut resumed), want, &what);
     }
-    for share in [None, Some(0.5), Some(0.663), Some(0.8), Some(1.0)] {
-        let mut loader = of(share, 15).build().unwrap();
+}
+
+/// Files that are damaged at random: rows, verdicts and substitutes are those of workers.
+#[test]
+fn gpu_verdicts_on_damaged_files_are_those_of_workers() {
+    let name = "gpu_verdicts_on_damaged_files_are_those_of_workers";
+    let Some(folder) = cuda::is_there().then(|| photos(name)).flatten() else {
+        return;
+    };
+    let whole: Vec<Vec<u8>> = (walk(&folder).iter())
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    let data = tempfile::tempdir().unwrap();
+    std::fs::create_dir(data.path().join("a")).unwrap();
+    let mut state = 7u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for number in 0..2000 {
+        let mut file = whole[number % whole.len()].clone();
+        for _ in 0..=random(4) {
+            let at = file.len() / 20 + random(file.len() * 19 / 20 - 2);
+            file[at] = random(256) as u8;
+        }
+        let path = data.path().join(format!("a/{number:04}.jpg"));
+        std::fs::write(path, file).unwrap();
+    }
+    for on_error in [OnError::Skip, OnError::Substitute] {
+        let run = |on, workers| {
+            let b = of(data.path(), on, workers).recipe(Recipe::eval224());
+            b.on_error(on_error)
+        };
+        let want = epoch(&mut run(DecodeOn::Cpu, 15).build().unwrap());
+        let mut loader = run(DecodeOn::Gpu, 15).build().unwrap();
+        assert_same(&epoch(&mut loader), &want, &format!("{on_error:?}"));
+        let jpegs = loader.report().unwrap().device.unwrap().jpegs;
+        println!("{on_error:?}: {jpegs:?}");
+        assert!(jpegs.decoded_again > 100, "{jpegs:?}");
+    }
+}
+
+/// Files below a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(walk(&path)),
+            false if path.extension().is_some_and(|e| e == "jpg" || e == "jpeg") => {
+                found.push(path);
+            }
+            false => {}
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn gpu_rates_are_printed() {
+    let name = "gpu_rates_are_printed";
+    let Some(folder) = cuda::is_there().then(|| photos(name)).flatten() else {
+        return;
+    };
+    for on in [DecodeOn::Cpu, DecodeOn::Gpu] {
+        let mut loader = of(&folder, on, 15).build().unwrap();
         rate(&mut loader, 20);
-        println!("share {share:?}: {:.0} images/s", rate(&mut loader, 100));
+        println!("decode_on {on}: {:.0} images/s", rate(&mut loader, 100));
     }
 }

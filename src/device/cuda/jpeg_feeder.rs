@@ -55,7 +55,7 @@ pub(super) struct Feeder {
     /// The lane of the next part; the one before it has the newest.
     next: usize,
     times: Arc<Mutex<JpegTimes>>,
-    /// Since when a lane has been at work.
+    /// Since when a lane has been at work, as far as that is not counted.
     busy: Option<Instant>,
 }
 
@@ -131,18 +131,22 @@ impl Open {
 }
 
 impl Feeder {
+    /// Takes all memory that will be needed: where the device has less left than is asked for, of
+    /// smaller parts.
+    ///
     /// # Errors
-    /// Not enough memory of the device.
+    /// Not enough memory of the device for the smallest.
     pub(super) fn open(
         context: &Arc<Context>,
         shape: &JpegShape,
         times: Arc<Mutex<JpegTimes>>,
     ) -> Result<Self> {
         let kernels = JpegKernels::load(context)?;
-        let lanes = (0..JPEG_LANES).map(|_| Lane::new(context, &kernels, *shape));
+        let again = AgainStage::new(context, shape.row_bytes)?;
+        let (lanes, shape) = Self::lanes(context, &kernels, *shape)?;
         Ok(Self {
-            lanes: lanes.collect::<Result<_>>()?,
-            again: AgainStage::new(context, shape.row_bytes)?,
+            lanes,
+            again,
             rows: shape.rows,
             most: shape.limits.pictures,
             open: VecDeque::new(),
@@ -150,6 +154,23 @@ impl Feeder {
             times,
             busy: None,
         })
+    }
+
+    /// The lanes, and what they were made for.
+    fn lanes(
+        context: &Arc<Context>,
+        kernels: &Arc<JpegKernels>,
+        shape: JpegShape,
+    ) -> Result<(Vec<Lane>, JpegShape)> {
+        let lanes = (0..JPEG_LANES).map(|_| Lane::new(context, kernels, shape));
+        match (lanes.collect::<Result<Vec<_>>>(), shape.smaller()) {
+            (Ok(lanes), _) => Ok((lanes, shape)),
+            (Err(why), Some(smaller)) => {
+                tracing::warn!("fewer JPEGs are decoded at a time: {why}");
+                Self::lanes(context, kernels, smaller)
+            }
+            (Err(why), None) => Err(why),
+        }
     }
 
     /// Until who opens batches is gone, or the device fails. What nobody waits for then is let
@@ -179,7 +200,7 @@ impl Feeder {
                             while lane.wait()?.is_some() {}
                         }
                         self.open.clear();
-                        self.rest();
+                        self.tick();
                         return Ok(Some(Report::Forgotten));
                     }
                     Err(TryRecvError::Empty) => break,
@@ -263,7 +284,7 @@ impl Feeder {
             .collect();
         let counts = self.lanes[self.next].submit(&waits)?;
         self.next = (self.next + 1) % JPEG_LANES;
-        self.busy.get_or_insert_with(Instant::now);
+        self.tick();
         self.note(|times| {
             times.pictures += counts.iter().sum::<usize>() as u64;
             times.parts += 1;
@@ -294,16 +315,16 @@ impl Feeder {
             }
             self.note(|times| times.decoded_again += again);
         }
-        self.rest();
+        self.tick();
         Ok(())
     }
 
-    /// Ends the time in which lanes were at work, if none is.
-    fn rest(&mut self) {
-        if self.lanes.iter().all(|lane| lane.under_way() == 0)
-            && let Some(since) = self.busy.take()
-        {
+    /// Counts the time since the last call, if a lane was at work.
+    fn tick(&mut self) {
+        if let Some(since) = self.busy.take() {
             self.note(|times| times.busy_s += since.elapsed().as_secs_f64());
         }
+        let is_busy = self.lanes.iter().any(|lane| lane.under_way() > 0);
+        self.busy = is_busy.then(Instant::now);
     }
 }

@@ -179,14 +179,15 @@ impl DeviceWork<'_> {
     /// What the device decodes with; none = workers decode all.
     fn jpeg_shape(&self) -> Option<JpegShape> {
         let rule = self.program.crops?;
-        let limits = self.jpeg_limits()?;
+        let (pictures, pixels) = (self.jpegs?, self.row_pixels()?);
         let batches = self.batches();
         let most = |bytes: &dyn Fn((u32, u32), u32) -> usize| {
             let all = batches.iter().map(|(size, rows)| bytes(*size, *rows));
             all.max().unwrap_or(0)
         };
         Some(JpegShape {
-            limits,
+            limits: JpegShape::limits(pictures, pixels),
+            pixels,
             rows: self.plan.most_rows() as usize,
             row_bytes: most(&|size, _| places(rule, size).capacity),
             batch_tables: most(&|size, rows| rows as usize * places(rule, size).tables),
@@ -194,15 +195,18 @@ impl DeviceWork<'_> {
         })
     }
 
-    /// What parts of JPEGs may hold; none = workers decode all.
+    /// Bytes of the pixels of a row of crops at most.
+    fn row_pixels(&self) -> Option<usize> {
+        let rule = self.program.crops?;
+        let pixels = self.batches().into_iter();
+        pixels.map(|(size, _)| rule.room(size).pixels).max()
+    }
+
+    /// What the device decodes of pictures; none = workers decode all.
     pub(crate) fn jpeg_limits(&self) -> Option<PartLimits> {
-        let (rule, pictures) = (self.program.crops?, self.jpegs?);
-        let pixels = self
-            .batches()
-            .iter()
-            .map(|(size, _)| rule.room(*size).pixels)
-            .max();
-        Some(JpegShape::limits(pictures, pixels.unwrap_or(0)))
+        self.jpegs
+            .and(self.row_pixels())
+            .map(JpegShape::of_pictures)
     }
 
     /// Starts what decodes JPEGs, if the device does: beside whatever else a start does.
