@@ -233,7 +233,8 @@ static size_t taken;
 static size_t left(void) {
     const char *bytes = getenv("STANDIN_FREE");
     const size_t all = bytes ? (size_t)atoll(bytes) : (size_t)7 << 30;
-    return taken < all ? all - taken : 0;
+    const size_t gone = __atomic_load_n(&taken, __ATOMIC_SEQ_CST);
+    return gone < all ? all - gone : 0;
 }
 
 Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
@@ -340,8 +341,11 @@ Result cuEventSynchronize(struct Event *event) {
 Result cuMemAlloc_v2(Address *address, size_t len) {
     IN_CONTEXT("cuMemAlloc_v2");
     if (len > left()) return OUT_OF_MEMORY;
-    taken += len;
-    *address = (Address)(uintptr_t)aligned_alloc(256, (len + 255) / 256 * 256);
+    __atomic_add_fetch(&taken, len, __ATOMIC_SEQ_CST);
+    // How long it is stands in front.
+    char *at = aligned_alloc(256, 256 + (len + 255) / 256 * 256);
+    memcpy(at, &len, sizeof len);
+    *address = (Address)(uintptr_t)(at + 256);
     memset((void *)(uintptr_t)*address, 0xaa, len);
     say("cuMemAlloc_v2 %llx %zu", *address, len);
     return 0;
@@ -350,7 +354,9 @@ Result cuMemAlloc_v2(Address *address, size_t len) {
 Result cuMemFree_v2(Address address) {
     STILL_THERE("cuMemFree_v2");
     say("cuMemFree_v2 %llx", address);
-    free((void *)(uintptr_t)address);
+    char *at = (char *)(uintptr_t)address - 256;
+    __atomic_sub_fetch(&taken, *(size_t *)at, __ATOMIC_SEQ_CST);
+    free(at);
     return 0;
 }
 
