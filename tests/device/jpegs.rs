@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use featherload::internals::Drilled;
+use featherload::loader::Epoch;
 use featherload::recipe::{CenterCrop, Decode, GaussianBlur};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
@@ -219,7 +220,8 @@ fn the_device_decodes_what_it_takes_and_workers_the_others() {
                 assert_eq!(memory.used_bytes, memory.at_start_bytes);
                 let jpegs = loader.report().unwrap().device.unwrap().jpegs;
                 assert_eq!((jpegs.pictures, jpegs.decoded_again), (u64::from(CODED), 0));
-                assert!(jpegs.parts >= 5, "{jpegs:?}");
+                // Of at most 8 pictures each, whatever batches they are of.
+                assert!((3..=22).contains(&jpegs.parts), "{jpegs:?}");
             }
         },
     );
@@ -300,10 +302,10 @@ fn a_flagged_picture_has_the_row_of_the_cpu() {
     );
 }
 
-/// What is told of the next epoch: rows, the samples that failed, and how it ended.
-fn told(loader: &mut Loader) -> (Vec<Row>, Vec<String>) {
+/// What is told of the rest of an epoch: rows, the samples that failed, and how it ended.
+fn told(epoch: Epoch<'_>) -> (Vec<Row>, Vec<String>) {
     let (mut all, mut faults) = (Vec::new(), Vec::new());
-    for batch in loader.epoch() {
+    for batch in epoch {
         match batch {
             Ok(batch) => {
                 faults.extend(batch.faults().iter().map(|fault| format!("{fault:?}")));
@@ -340,7 +342,7 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
             {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).upload(upload);
-                    told(&mut b.build().unwrap())
+                    told(b.build().unwrap().epoch())
                 };
                 let (want, faults) = of(DecodeOn::Cpu);
                 let (got, told) = of(DecodeOn::Gpu);
@@ -352,44 +354,45 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
     );
 }
 
-/// A file that is whole when a worker hands it over, and cut when its picture is decoded again.
+/// A file that is whole when a worker hands it over, and cut when its picture is decoded again:
+/// both batches that have memory on the device are held, so the third waits in the ring.
 #[test]
 fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
-    let bytes = flags([2].into_iter());
+    const PICTURE: u16 = 2 * BATCH as u16;
+    let bytes = flags([PICTURE].into_iter());
     with_pictures(
         "a_flagged_picture_that_the_cpu_refuses_has_its_verdict",
         &[("STANDIN_FLAGS", &bytes)],
         |dir, paths| {
-            let whole = file(2);
-            let is_flagged = |i| flags([i].into_iter()) == bytes;
+            let (path, whole) = (&paths[usize::from(PICTURE)], file(PICTURE));
             for policy in POLICIES {
                 let of = |on| {
-                    let b = usual(dir, on).on_error(policy).depth(3);
+                    let b = usual(dir, on).on_error(policy).depth(2).workers(1);
                     b.sampler(Sampler::Sequential).build().unwrap()
                 };
-                fs::write(&paths[2], &whole).unwrap();
+                fs::write(path, &whole).unwrap();
                 let mut loader = of(DecodeOn::Gpu);
-                // All slots are full, and nobody has looked at them.
-                let full = || loader.report().unwrap().times.rows >= 3 * u64::from(BATCH);
-                assert!((0..500).any(|_| full() || {
+                let mut epoch = loader.epoch();
+                let held = [(); 2].map(|()| epoch.next().unwrap().unwrap());
+                let filled = || epoch.report().unwrap().times.rows >= 3 * u64::from(BATCH);
+                assert!((0..500).any(|_| filled() || {
                     thread::sleep(Duration::from_millis(10));
                     false
                 }));
-                fs::write(&paths[2], &whole[..whole.len() - 100]).unwrap();
-                let (got, faults) = told(&mut loader);
-                let (by_workers, due) = told(&mut of(DecodeOn::Cpu));
-                // The substitute of the picture is decoded by the CPU.
-                let mut want = as_by_device(&by_workers, is_flagged);
-                for (want, by_workers) in want.iter_mut().zip(&by_workers) {
-                    if want.row == 2 && want.batch == 0 {
-                        *want = *by_workers;
-                    }
+                fs::write(path, &whole[..whole.len() - 100]).unwrap();
+                let mut got: Vec<Row> = held.into_iter().flat_map(seen_of).collect();
+                let (rest, faults) = told(epoch);
+                got.extend(rest);
+                let (by_workers, due) = told(of(DecodeOn::Cpu).epoch());
+                // What stands in for the picture is decoded by the CPU.
+                let mut want = as_by_device(&by_workers, |_| false);
+                if let Some(row) = want.get_mut(usize::from(PICTURE)) {
+                    *row = by_workers[usize::from(PICTURE)];
                 }
                 assert_same(&got, &want, &format!("{policy:?}"));
                 assert_eq!((faults.len(), &faults), (1, &due));
                 assert!(faults[0].contains("JPEG cut off"), "{faults:?}");
-                assert_eq!(got.is_empty(), policy == OnError::Stop);
-                let status = got.get(2).map(|row| row.status);
+                let status = got.get(usize::from(PICTURE)).map(|row| row.status);
                 assert_eq!(
                     status,
                     match policy {
@@ -451,7 +454,7 @@ fn a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended() {
             let mut loader = on_gpu(dir).depth(4).epochs(9).build().unwrap();
             let mut got = Vec::new();
             for _ in 0..6 {
-                let (more, faults) = told(&mut loader);
+                let (more, faults) = told(loader.epoch());
                 got.extend(more);
                 assert!(
                     faults.len() == 1 && faults[0].contains("10.jpg"),

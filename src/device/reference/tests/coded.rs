@@ -151,8 +151,8 @@ fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
         },
         PartLimits {
             pictures: 1,
+            rows: 64 << 10,
             pixels: 1 << 10,
-            ..PARTS
         },
     ] {
         assert_eq!(of(&usual, &parts, &limits), Ok(false), "{parts:?}");
