@@ -293,38 +293,35 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_where_engines_take_it_and_its_crop_lies_in_it() {
+    fn a_coded_crop_is_read_where_a_device_takes_it() {
         let read = |takes, change: &dyn Fn(&mut CropHeader)| {
             let mut header = CropHeader {
                 coded: 240,
-                picture: [100, 60],
-                corner: [90, 52],
                 ..header()
             };
-            header.step[0] = CropStep::of(&Step::Hue(0.25)).unwrap();
             change(&mut header);
-            CropHeader::read(bytemuck::bytes_of(&header), ROOM, (6, 4), takes)
+            let mut row = vec![0; ROOM.row_bytes()];
+            row[..CROP_HEADER].copy_from_slice(bytemuck::bytes_of(&header));
+            let coded = row[CROP_HEADER_CODED].try_into().unwrap();
+            assert_eq!(u32::from_ne_bytes(coded), header.coded);
+            CropHeader::read(&row, ROOM, (6, 4), takes)
         };
-        let header = read(Takes::Files, &|_| ()).unwrap();
-        assert_eq!((header.coded, header.corner), (240, [90, 52]));
-        assert!(
-            read(Takes::Pixels, &|_| ())
-                .unwrap_err()
-                .contains("none for engines")
-        );
-        // Crops may be larger than the room of pixels.
-        let large = |h: &mut CropHeader| (h.width, h.corner[0]) = (100, 0);
-        assert!(read(Takes::Files, &large).is_ok());
+        let no_step = |h: &mut CropHeader| h.steps = 0;
+        assert_eq!(read(Takes::Coded, &no_step).unwrap().coded, 240);
+        let said = read(Takes::Pixels, &no_step).unwrap_err();
+        assert!(said.contains("where workers decode"), "{said}");
+        // Its pixels may be more than the row has room for: the row never holds them.
+        let large = |h: &mut CropHeader| (h.steps, h.width) = (0, 100);
+        assert!(read(Takes::Coded, &large).is_ok());
         type Change = fn(&mut CropHeader);
-        let wrong: [(&str, Change); 5] = [
-            ("none for engines", |h| h.corner[0] = 91),
-            ("none for engines", |h| h.corner[1] = u32::MAX),
-            ("none for engines", |h| h.picture[1] = 59),
+        let wrong: [(&str, Change); 4] = [
             ("do not lie", |h| h.coded = 241),
+            ("do not lie", |h| h.coded = u32::MAX),
             ("do not lie", |h| h.width = 0),
+            ("do not lie", |h| h.down_taps = 6),
         ];
         for (why, change) in wrong {
-            let said = read(Takes::Files, &change).unwrap_err();
+            let said = read(Takes::Coded, &change).unwrap_err();
             assert!(said.contains(why), "{why}: {said}");
         }
     }

@@ -251,7 +251,6 @@ mod tests {
                 resampler: "r".into(),
                 hand_over: "h".into(),
                 dtype: "f32".into(),
-                engines: None,
             },
             max_pixels: 1,
             max_scratch: 2,

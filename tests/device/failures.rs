@@ -145,7 +145,8 @@ fn a_device_that_is_not_there_is_named_with_those_that_are() {
 #[test]
 fn memory_that_others_have_is_counted() {
     let standin = Standin::new();
-    let device = ["--device", "cuda"];
+    // Else two threads take memory at a time.
+    let device = ["--device", "cuda", "--decode-on", "cpu"];
     let out = bench(&standin, &device, &[]);
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     let buffers = standin.calls("cuMemAlloc_v2");

@@ -1,123 +1,136 @@
-//! The loader with a device whose engines decode, with stand-ins for driver and nvJPEG in
-//! front: which rows engines make and of what, that the stream is always the same, and what
-//! becomes of pictures and engines that fail.
+//! The loader with a device that decodes JPEGs, with the stand-in for the NVIDIA driver in front:
+//! which rows the device makes and of what, that the stream is always the same, and what becomes
+//! of pictures that are flagged and of devices that fail.
 //!
-//! Of a row that engines decode the stand-ins make one value, which follows from the plain
-//! form of the file and from where in the picture the crop begins.
+//! Of a row that the device decodes the stand-in makes one value, which follows from the coded data
+//! of the file and from where in the picture the crop begins. A picture is flagged by the number
+//! of its coded bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use featherload::internals::Drilled;
-use featherload::recipe::{CenterCrop, Decode};
+use featherload::loader::Epoch;
+use featherload::recipe::{CenterCrop, Decode, GaussianBlur};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
-    RowStatus, State, Upload,
+    RowStatus, Sampler, State, Upload,
 };
 use jpeg_encoder::{ColorType, Encoder};
+use serde_json::Value;
+use twox_hash::XxHash3_128;
 
 use crate::common::builder;
 use crate::common::rows::{Row, assert_same, rows};
-use crate::common::standin::{Standin, with_engines, with_standin};
+use crate::common::standin::{Standin, with_standin};
 
+/// The last is progressive and the one before has inks: workers decode those. The one before
+/// those is grey.
 const PICTURES: u16 = 24;
+/// So many are for the device.
+const CODED: u16 = PICTURES - 2;
 const SIDE: u32 = 64;
-/// Width and height of the largest picture for engines.
-const MOST: (u32, u32) = (120, 140);
 const BATCH: u32 = 5;
+/// Every third has restart markers.
+const RESTARTS: u16 = 3;
 
-/// Width and height of picture `i`. The last is too large for engines, the one before is grey.
+/// Width and height of picture `i`.
 fn size(i: u16) -> (u16, u16) {
-    match i {
-        _ if i == PICTURES - 1 => (122, 100),
-        _ => (64 + 2 * i, 140 - 2 * i),
-    }
+    (64 + 2 * i, 140 - 2 * i)
 }
 
-fn pictures(dir: &Path, size: fn(u16) -> (u16, u16)) -> Vec<PathBuf> {
+fn file(i: u16) -> Vec<u8> {
+    let (width, height) = size(i);
+    let (kind, channels) = match PICTURES - i {
+        3 => (ColorType::Luma, 1),
+        2 => (ColorType::Cmyk, 4),
+        _ => (ColorType::Rgb, 3),
+    };
+    let count = u32::from(width) * u32::from(height) * channels;
+    let pixels: Vec<u8> = (0..count)
+        .map(|n| (n / 7 + 31 * u32::from(i)) as u8)
+        .collect();
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, 80 + i as u8 / 2);
+    encoder.set_progressive(i + 1 == PICTURES);
+    if i % RESTARTS == 1 {
+        encoder.set_restart_interval(RESTARTS);
+    }
+    encoder.encode(&pixels, width, height, kind).unwrap();
+    file
+}
+
+fn pictures(dir: &Path) -> Vec<PathBuf> {
     let folder = dir.join("colours");
     fs::create_dir(&folder).unwrap();
     let write = |i: u16| {
-        let (width, height) = size(i);
-        let (kind, channels) = match i {
-            _ if i == PICTURES - 2 => (ColorType::Luma, 1),
-            _ => (ColorType::Rgb, 3),
-        };
-        let count = u32::from(width) * u32::from(height) * channels;
-        let pixels: Vec<u8> = (0..count)
-            .map(|n| (n / 7 + 31 * u32::from(i)) as u8)
-            .collect();
-        let mut file = Vec::new();
-        Encoder::new(&mut file, 80 + i as u8 / 2)
-            .encode(&pixels, width, height, kind)
-            .unwrap();
         let path = folder.join(format!("{i:02}.jpg"));
-        fs::write(&path, file).unwrap();
+        fs::write(&path, file(i)).unwrap();
         path
     };
     (0..PICTURES).map(write).collect()
 }
 
-/// The plain form: without what decoding does not need, components called 1, 2, 3.
-fn plain(file: &[u8]) -> Vec<u8> {
-    let mut out = file[..2].to_vec();
-    let mut at = 2;
-    loop {
-        let marker = file[at + 1];
-        let end = at + 2 + usize::from(u16::from_be_bytes([file[at + 2], file[at + 3]]));
-        let mut segment = file[at..end].to_vec();
-        let names: &[usize] = match marker {
-            0xC0 => &[10, 13, 16],
-            0xDA => &[5, 7, 9],
-            _ => &[],
-        };
-        for (name, at) in (1..).zip(names) {
-            segment[*at] = name;
+/// The coded data of the only scan, without stuffed zeros and restart markers.
+fn coded(file: &[u8]) -> Vec<u8> {
+    let scan = file.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap();
+    let header = usize::from(u16::from_be_bytes([file[scan + 2], file[scan + 3]]));
+    let mut bytes = file[scan + 2 + header..].iter();
+    let mut out = Vec::new();
+    while let Some(&byte) = bytes.next() {
+        if byte != 0xFF {
+            out.push(byte);
+            continue;
         }
-        if !matches!(marker, 0xE0..=0xEF | 0xFE) {
-            out.extend(segment);
-        }
-        at = end;
-        if marker == 0xDA {
-            out.extend(&file[at..]);
-            return out;
+        match bytes.next() {
+            Some(0) => out.push(0xFF),
+            Some(0xD0..=0xD7) => {}
+            _ => break,
         }
     }
+    out
 }
 
-/// What the stand-ins make of a row.
-fn by_engines(path: &Path, (width, height): (u16, u16)) -> Vec<u8> {
-    let sum: u32 = plain(&fs::read(path).unwrap())
-        .iter()
-        .map(|b| u32::from(*b))
-        .sum();
-    let (left, top) = (
-        (u32::from(width) - SIDE) / 2,
-        (u32::from(height) - SIDE) / 2,
-    );
+/// What the stand-in makes of a row of picture `i`.
+fn by_device(i: u16) -> Vec<u8> {
+    let sum: u32 = coded(&file(i)).iter().map(|b| u32::from(*b)).sum();
+    let (width, height) = size(i);
+    let [left, top] = [width, height].map(|side| (u32::from(side) - SIDE) / 2);
     let mut row = vec![(sum + left + 3 * top) as u8; (3 * SIDE * SIDE) as usize];
     // The first byte of the weights.
     row[0] = 0;
     row
 }
 
-fn usual(dir: &Path) -> LoaderBuilder {
-    let recipe = Recipe::new("centre")
+fn recipe() -> Recipe {
+    Recipe::new("centre")
         .then(Decode::default())
         .then(CenterCrop::new(SIDE))
         .with_dtype(Dtype::U8)
-        .with_layout(MemoryLayout::Nhwc);
+        .with_layout(MemoryLayout::Nhwc)
+}
+
+fn usual(dir: &Path, on: DecodeOn) -> LoaderBuilder {
     builder(dir)
-        .recipe(recipe)
+        .recipe(recipe())
         .batch_size(BATCH)
         .workers(2)
         .device(Device::Cuda(0))
+        .decode_on(on)
 }
 
-fn engines(dir: &Path, share: f64) -> LoaderBuilder {
-    let b = usual(dir).decode_on(DecodeOn::Both).engine_share(share);
-    b.engine_largest(MOST.0, MOST.1)
+fn on_gpu(dir: &Path) -> LoaderBuilder {
+    usual(dir, DecodeOn::Gpu)
+}
+
+fn on_cpu(dir: &Path) -> LoaderBuilder {
+    usual(dir, DecodeOn::Cpu)
+}
+
+fn seen_of(batch: Batch) -> Vec<Row> {
+    rows(&batch.to_host().unwrap())
 }
 
 /// As rows, once they are on the host.
@@ -125,7 +138,7 @@ fn seen(loader: &mut Loader, epochs: u64) -> Vec<Row> {
     let mut all = Vec::new();
     while loader.state().epoch < epochs {
         for batch in loader.epoch() {
-            all.extend(rows(&batch.unwrap().to_host().unwrap()));
+            all.extend(seen_of(batch.unwrap()));
         }
     }
     all
@@ -141,17 +154,24 @@ fn taken(loader: &mut Loader, batches: u64) -> (Vec<Row>, State) {
                 return (all, epoch.state());
             }
             let Some(batch) = epoch.next() else { break };
-            all.extend(rows(&batch.unwrap().to_host().unwrap()));
+            all.extend(seen_of(batch.unwrap()));
             taken += 1;
         }
     }
 }
 
-fn batches(loader: &mut Loader) -> Vec<Batch> {
-    let all = loader
-        .epoch()
-        .map(|batch| batch.unwrap().to_host().unwrap());
-    all.collect()
+/// Rows that workers decoded, as they are where the device decodes all that it takes but what is
+/// flagged.
+fn as_by_device(by_workers: &[Row], is_flagged: impl Fn(u16) -> bool) -> Vec<Row> {
+    let of = |row: &Row| {
+        let mut row = *row;
+        let i = row.id as u16;
+        if i < CODED && !is_flagged(i) && !row.status.is_masked() {
+            row.pixels = XxHash3_128::oneshot(&by_device(i));
+        }
+        row
+    };
+    by_workers.iter().map(of).collect()
 }
 
 fn with_pictures(
@@ -160,136 +180,228 @@ fn with_pictures(
     body: impl FnOnce(&Path, &[PathBuf]),
 ) -> Option<(Standin, String)> {
     let (_, module) = module_path!().split_once("::").unwrap();
-    with_engines(&format!("{module}::{test}"), environment, |_| {
+    with_standin(&format!("{module}::{test}"), environment, |_| {
         let data = tempfile::tempdir().unwrap();
-        let paths = pictures(data.path(), size);
+        let paths = pictures(data.path());
         body(data.path(), &paths);
     })
 }
 
+/// Pictures that the device was given.
+fn decoded(standin: &Standin) -> usize {
+    let launches = standin.calls("cuLaunchKernel");
+    let of_tables = launches
+        .iter()
+        .filter(|line| line.contains(" jpeg_tables "));
+    of_tables
+        .map(|line| line.split(' ').nth(2).unwrap().parse::<usize>().unwrap())
+        .sum()
+}
+
 #[test]
-fn engines_decode_the_plain_files_and_workers_the_others() {
-    let log = with_pictures(
-        "engines_decode_the_plain_files_and_workers_the_others",
-        &[],
-        |dir, paths| {
+fn the_device_decodes_what_it_takes_and_workers_the_others() {
+    let ended = with_pictures(
+        "the_device_decodes_what_it_takes_and_workers_the_others",
+        &[("STANDIN_FREE", "7000000000")],
+        |dir, _| {
             for upload in [Upload::InPlace, Upload::Copied] {
-                let by_workers = batches(&mut usual(dir).upload(upload).build().unwrap());
-                let mut loader = engines(dir, 1.0).upload(upload).build().unwrap();
-                let mixed = batches(&mut loader);
-                let mut theirs = 0;
-                for (mixed, workers) in mixed.iter().zip(&by_workers) {
-                    assert_eq!(mixed.ids(), workers.ids());
-                    for row in 0..mixed.len() {
-                        let i = mixed.ids()[row] as u16;
-                        let is_plain = i < PICTURES - 2;
-                        let got = mixed.row(row).unwrap().bytes().unwrap();
-                        let want = match is_plain {
-                            true => by_engines(&paths[usize::from(i)], size(i)),
-                            false => workers.row(row).unwrap().bytes().unwrap().to_vec(),
-                        };
-                        assert!(got == want, "{upload}, picture {i}");
-                        theirs += u16::from(is_plain);
-                    }
-                }
-                assert_eq!((mixed.len(), theirs), (5, PICTURES - 2));
+                let by_workers = seen(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
+                assert_eq!(by_workers.len(), usize::from(PICTURES));
+                let mut loader = on_gpu(dir).upload(upload).build().unwrap();
+                let got = seen(&mut loader, 1);
+                let want = as_by_device(&by_workers, |_| false);
+                assert_same(&got, &want, &format!("{upload}"));
+                // The stand-in's values are none of the CPU's.
+                let other = got.iter().zip(&by_workers).filter(|(a, b)| a != b).count();
+                assert_eq!(other, usize::from(CODED));
                 let memory = loader.device_memory().unwrap().unwrap();
+                assert!(memory.used_bytes > 0);
                 assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
-                let engines = loader.state().profile.engines.unwrap().to_string();
-                let words = "nvJPEG 12.4.0 for 1.00000 of plain JPEGs up to 120 x 140";
-                assert_eq!(engines, words);
+                assert_eq!(memory.used_bytes, memory.at_start_bytes);
+                let jpegs = loader.report().unwrap().device.unwrap().jpegs;
+                assert_eq!((jpegs.pictures, jpegs.decoded_again), (u64::from(CODED), 0));
+                // Of at most 8 pictures each, whatever batches they are of.
+                assert!((3..=22).contains(&jpegs.parts), "{jpegs:?}");
             }
         },
     );
-    let Some((standin, _)) = log else { return };
-    let decoded: u16 = (standin.calls("nvjpegDecodeBatched").iter())
-        .map(|line| line.rsplit(' ').next().unwrap().parse::<u16>().unwrap())
-        .sum();
-    assert_eq!(decoded, 2 * (PICTURES - 2));
+    let Some((standin, _)) = ended else { return };
+    assert_eq!(decoded(&standin), 2 * usize::from(CODED));
 }
 
 #[test]
 fn the_stream_is_the_same_however_it_is_made() {
     with_pictures(
         "the_stream_is_the_same_however_it_is_made",
-        &[("STANDIN_NVJPEG_SLOW", "3"), ("STANDIN_PENDING", "1")],
+        &[("STANDIN_SLOW", "3"), ("STANDIN_PENDING", "1")],
         |dir, _| {
-            let of = |share| engines(dir, share).epochs(2);
-            let want = seen(&mut of(0.5).build().unwrap(), 2);
+            let of = || on_gpu(dir).epochs(2);
+            let by_workers = seen(&mut on_cpu(dir).epochs(2).build().unwrap(), 2);
+            let want = as_by_device(&by_workers, |_| false);
             assert_eq!(want.len(), 2 * usize::from(PICTURES));
-            for share in [0.0, 1.0] {
-                let other = seen(&mut of(share).build().unwrap(), 2);
-                assert_ne!(other, want, "{share}");
-            }
-            for (workers, upload) in [(1, Upload::Copied), (3, Upload::InPlace)] {
-                let b = of(0.5).workers(workers).upload(upload);
+            for (workers, upload) in [
+                (1, Upload::InPlace),
+                (1, Upload::Copied),
+                (3, Upload::InPlace),
+                (3, Upload::Copied),
+            ] {
+                let b = of().workers(workers).upload(upload);
                 let got = seen(&mut b.build().unwrap(), 2);
                 assert_same(&got, &want, &format!("{workers} workers, {upload}"));
             }
-            let b = of(0.5).kill_workers_every(Duration::from_millis(15));
+            let b = of().kill_workers_every(Duration::from_millis(15));
             assert_same(&seen(&mut b.build().unwrap(), 2), &want, "killed");
             for batch in [1, 4, 7] {
-                let mut first = of(0.5).build().unwrap();
-                let (mut got, state) = taken(&mut first, batch);
+                let mut first = of().build().unwrap();
+                let (head, state) = taken(&mut first, batch);
                 assert_eq!(state.epoch, batch / 5);
                 drop(first);
-                let mut second = of(0.5).resume(state.clone()).build().unwrap();
-                got.extend(seen(&mut second, 2));
-                assert_same(&got, &want, &format!("resumed at {batch}"));
-                // Another share is another stream, and the usual one is the former.
-                let why = of(0.6).resume(state.clone()).build().unwrap_err();
-                let why = why.to_string();
-                assert!(why.contains("the numeric profile's engines"), "{why}");
-                let b = usual(dir).decode_on(DecodeOn::Both).epochs(2);
-                let third = b.resume(state.clone()).build().unwrap();
-                assert_eq!(third.state().profile, state.profile);
-                let why = usual(dir).resume(state).build().unwrap_err().to_string();
-                assert!(why.contains("decode_on"), "{why}");
+                // Whoever decoded up to there.
+                for (on, want) in [(DecodeOn::Gpu, &want), (DecodeOn::Cpu, &by_workers)] {
+                    let b = usual(dir, on).epochs(2).resume(state.clone());
+                    let mut second = b.build().unwrap();
+                    assert_eq!(second.state().profile, state.profile);
+                    let got = seen(&mut second, 2);
+                    let rest = &want[head.len()..];
+                    assert_same(&got, rest, &format!("resumed at {batch} on {on}"));
+                }
+                assert_same(&head, &want[..head.len()], "before it");
             }
         },
     );
 }
 
+/// The numbers of coded bytes of these pictures, for the stand-in.
+fn flags(pictures: impl Iterator<Item = u16>) -> String {
+    let bytes = pictures.map(|i| coded(&file(i)).len().to_string());
+    bytes.collect::<Vec<_>>().join(",")
+}
+
 #[test]
-fn a_picture_that_engines_refuse_is_a_failed_row_with_its_path() {
-    // Picture 10.
-    let environment = [("STANDIN_NVJPEG_REFUSES", "84")];
+fn a_flagged_picture_has_the_row_of_the_cpu() {
+    let flagged = [2, 3, 10, 21];
+    let bytes = flags(flagged.into_iter());
     with_pictures(
-        "a_picture_that_engines_refuse_is_a_failed_row_with_its_path",
-        &environment,
+        "a_flagged_picture_has_the_row_of_the_cpu",
+        &[("STANDIN_FLAGS", &bytes)],
+        |dir, _| {
+            let is_flagged = |i| bytes.split(',').any(|n| n == flags([i].into_iter()));
+            let count = (0..CODED).filter(|&i| is_flagged(i)).count();
+            assert!((4..8).contains(&count), "{count}");
+            for upload in [Upload::InPlace, Upload::Copied] {
+                let by_workers = seen(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
+                let mut loader = on_gpu(dir).upload(upload).build().unwrap();
+                let got = seen(&mut loader, 1);
+                let want = as_by_device(&by_workers, is_flagged);
+                assert_same(&got, &want, &format!("{upload}"));
+                let jpegs = loader.report().unwrap().device.unwrap().jpegs;
+                assert_eq!(jpegs.pictures, u64::from(CODED));
+                assert_eq!(jpegs.decoded_again, count as u64);
+            }
+        },
+    );
+}
+
+/// What is told of the rest of an epoch: rows, the samples that failed, and how it ended.
+fn told(epoch: Epoch<'_>) -> (Vec<Row>, Vec<String>) {
+    let (mut all, mut faults) = (Vec::new(), Vec::new());
+    for batch in epoch {
+        match batch {
+            Ok(batch) => {
+                faults.extend(batch.faults().iter().map(|fault| format!("{fault:?}")));
+                all.extend(seen_of(batch));
+            }
+            Err(why) => {
+                faults.push(why.to_string());
+                break;
+            }
+        }
+    }
+    (all, faults)
+}
+
+const POLICIES: [OnError; 3] = [OnError::Stop, OnError::Skip, OnError::Substitute];
+
+/// All that the device decodes is flagged: the stream is that of workers, with files that they
+/// find bad and with what stands in for those.
+#[test]
+fn a_stream_that_is_flagged_is_that_of_the_cpu() {
+    let bytes = flags(0..CODED);
+    with_pictures(
+        "a_stream_that_is_flagged_is_that_of_the_cpu",
+        &[("STANDIN_FLAGS", &bytes)],
         |dir, paths| {
-            let mut loader = engines(dir, 1.0).build().unwrap();
-            let ended = loader.epoch().find_map(Result::err).unwrap();
-            match ended {
-                Error::Sample {
-                    id, path, fault, ..
-                } => {
-                    assert_eq!((id, path), (10, paths[10].clone()));
-                    let said = fault.to_string();
-                    assert!(said.contains("BAD_JPEG (3)"), "{said}");
-                }
-                other => panic!("{other}"),
+            for i in [7, 13, 14] {
+                let whole = file(i);
+                fs::write(&paths[usize::from(i)], &whole[..whole.len() - 100]).unwrap();
             }
-            let mut loader = engines(dir, 1.0).on_error(OnError::Skip).build().unwrap();
-            let all = batches(&mut loader);
-            let mut failed = 0;
-            for batch in &all {
-                for row in 0..batch.len() {
-                    let is_it = batch.ids()[row] == 10;
-                    assert_eq!(batch.status()[row] == RowStatus::Failed, is_it);
-                    failed += usize::from(is_it);
-                }
+            for (policy, upload) in
+                POLICIES
+                    .into_iter()
+                    .zip([Upload::InPlace, Upload::Copied, Upload::InPlace])
+            {
+                let of = |on| {
+                    let b = usual(dir, on).on_error(policy).upload(upload);
+                    told(b.build().unwrap().epoch())
+                };
+                let (want, faults) = of(DecodeOn::Cpu);
+                let (got, told) = of(DecodeOn::Gpu);
+                assert_same(&got, &want, &format!("{policy:?}"));
+                assert_eq!(told, faults);
+                assert!(!told.is_empty());
             }
-            assert_eq!((all.len(), failed), (5, 1));
-            // Workers have given the batch away: there is no substitute.
-            let mut loader = engines(dir, 1.0)
-                .on_error(OnError::Substitute)
-                .build()
-                .unwrap();
-            let all = batches(&mut loader);
-            let of = |batch: &Batch| batch.status().to_vec();
-            let failed = all.iter().flat_map(of).filter(|s| s.is_masked()).count();
-            assert_eq!(failed, 1);
+        },
+    );
+}
+
+/// A file that is whole when a worker hands it over, and cut when its picture is decoded again:
+/// both batches that have memory on the device are held, so the third waits in the ring.
+#[test]
+fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
+    const PICTURE: u16 = 2 * BATCH as u16;
+    let bytes = flags([PICTURE].into_iter());
+    with_pictures(
+        "a_flagged_picture_that_the_cpu_refuses_has_its_verdict",
+        &[("STANDIN_FLAGS", &bytes)],
+        |dir, paths| {
+            let (path, whole) = (&paths[usize::from(PICTURE)], file(PICTURE));
+            for policy in POLICIES {
+                let of = |on| {
+                    let b = usual(dir, on).on_error(policy).depth(2).workers(1);
+                    b.sampler(Sampler::Sequential).build().unwrap()
+                };
+                fs::write(path, &whole).unwrap();
+                let mut loader = of(DecodeOn::Gpu);
+                let mut epoch = loader.epoch();
+                let held = [(); 2].map(|()| epoch.next().unwrap().unwrap());
+                let filled = || epoch.report().unwrap().times.rows >= 3 * u64::from(BATCH);
+                assert!((0..500).any(|_| filled() || {
+                    thread::sleep(Duration::from_millis(10));
+                    false
+                }));
+                fs::write(path, &whole[..whole.len() - 100]).unwrap();
+                let mut got: Vec<Row> = held.into_iter().flat_map(seen_of).collect();
+                let (rest, faults) = told(epoch);
+                got.extend(rest);
+                let (by_workers, due) = told(of(DecodeOn::Cpu).epoch());
+                // What stands in for the picture is decoded by the CPU.
+                let mut want = as_by_device(&by_workers, |_| false);
+                if let Some(row) = want.get_mut(usize::from(PICTURE)) {
+                    *row = by_workers[usize::from(PICTURE)];
+                }
+                assert_same(&got, &want, &format!("{policy:?}"));
+                assert_eq!((faults.len(), &faults), (1, &due));
+                assert!(faults[0].contains("JPEG cut off"), "{faults:?}");
+                let status = got.get(usize::from(PICTURE)).map(|row| row.status);
+                assert_eq!(
+                    status,
+                    match policy {
+                        OnError::Skip => Some(RowStatus::Failed),
+                        OnError::Substitute => Some(RowStatus::Substituted),
+                        _ => None,
+                    }
+                );
+            }
         },
     );
 }
@@ -297,147 +409,207 @@ fn a_picture_that_engines_refuse_is_a_failed_row_with_its_path() {
 /// The device has memory for fewer batches than the ring has slots.
 #[test]
 fn batches_wait_for_room_on_the_device() {
-    const LARGEST: fn(u16) -> (u16, u16) = |_| (120, 140);
-    let (_, module) = module_path!().split_once("::").unwrap();
-    let test = format!("{module}::batches_wait_for_room_on_the_device");
-    let environment = [("STANDIN_PENDING", "3"), ("STANDIN_NVJPEG_SLOW", "20")];
-    with_engines(&test, &environment, |_| {
-        let data = tempfile::tempdir().unwrap();
-        let paths = pictures(data.path(), LARGEST);
-        let mut loader = engines(data.path(), 1.0)
-            .depth(4)
-            .epochs(3)
-            .build()
-            .unwrap();
-        let mut seen = 0;
-        for _ in 0..3 {
-            for batch in batches(&mut loader) {
-                for row in 0..batch.len() {
-                    let i = batch.ids()[row] as u16;
-                    if i != PICTURES - 2 {
-                        let got = batch.row(row).unwrap().bytes().unwrap();
-                        let want = by_engines(&paths[usize::from(i)], LARGEST(i));
-                        assert!(got == want, "picture {i}");
-                        seen += 1;
+    with_pictures(
+        "batches_wait_for_room_on_the_device",
+        &[("STANDIN_PENDING", "3"), ("STANDIN_SLOW", "20")],
+        |dir, _| {
+            let by_workers = seen(&mut on_cpu(dir).epochs(3).build().unwrap(), 3);
+            let want = as_by_device(&by_workers, |_| false);
+            for depth in [1, 4] {
+                let b = on_gpu(dir).depth(depth).epochs(3);
+                let b = b.hold_timeout(Duration::from_millis(50));
+                let mut loader = b.build().unwrap();
+                let (mut got, mut held, mut refused) = (Vec::new(), Vec::new(), 0);
+                while loader.state().epoch < 3 {
+                    for next in loader.epoch() {
+                        match next {
+                            Ok(batch) => held.push(batch),
+                            Err(Error::SlotsHeld { .. }) => {
+                                refused += 1;
+                                got.extend(seen_of(held.remove(0)));
+                            }
+                            Err(why) => panic!("{why}"),
+                        }
                     }
                 }
-            }
-        }
-        assert_eq!(seen, 3 * (PICTURES - 1));
-    });
-}
-
-/// Each time engines are at batches that nobody takes any more.
-#[test]
-fn a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended() {
-    const LARGEST: fn(u16) -> (u16, u16) = |_| (120, 140);
-    let (_, module) = module_path!().split_once("::").unwrap();
-    let test = format!("{module}::a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended");
-    let environment = [("STANDIN_PENDING", "2"), ("STANDIN_NVJPEG_SLOW", "5")];
-    with_engines(&test, &environment, |_| {
-        let data = tempfile::tempdir().unwrap();
-        let paths = pictures(data.path(), LARGEST);
-        let whole = fs::read(&paths[10]).unwrap();
-        fs::write(&paths[10], &whole[..whole.len() - 100]).unwrap();
-        let mut loader = engines(data.path(), 1.0)
-            .depth(4)
-            .epochs(9)
-            .build()
-            .unwrap();
-        for _ in 0..6 {
-            let why = loader.epoch().find_map(Result::err).unwrap();
-            assert!(why.is_sample(), "{why}");
-        }
-        assert_eq!(loader.state().epoch, 0);
-        fs::write(&paths[10], &whole).unwrap();
-        while loader.state().epoch < 3 {
-            for batch in batches(&mut loader) {
-                for row in 0..batch.len() {
-                    let i = batch.ids()[row] as u16;
-                    let got = batch.row(row).unwrap().bytes().unwrap();
-                    let want = || by_engines(&paths[usize::from(i)], LARGEST(i));
-                    assert!(i == PICTURES - 2 || got == want(), "picture {i}");
-                }
-            }
-        }
-    });
-}
-
-#[test]
-fn engines_that_fail_end_the_run_and_epochs_may_be_broken_off() {
-    with_pictures(
-        "engines_that_fail_end_the_run_and_epochs_may_be_broken_off",
-        &[("STANDIN_NVJPEG_FAIL", "nvjpegDecodeBatched:8:0")],
-        |dir, _| {
-            let mut loader = engines(dir, 1.0).on_error(OnError::Skip).build().unwrap();
-            for _ in 0..2 {
-                let why = loader.epoch().next().unwrap().unwrap_err().to_string();
-                assert!(why.contains("INTERNAL_ERROR"), "{why}");
+                got.extend(held.into_iter().flat_map(seen_of));
+                assert!(refused > 5, "{refused}");
+                assert_same(&got, &want, &format!("depth {depth}"));
             }
         },
     );
 }
 
+/// Each time the device is at batches that nobody takes any more.
 #[test]
-fn epochs_with_engines_may_be_broken_off() {
+fn a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended() {
     with_pictures(
-        "epochs_with_engines_may_be_broken_off",
-        &[("STANDIN_NVJPEG_SLOW", "2"), ("STANDIN_PENDING", "2")],
+        "a_run_that_a_bad_sample_stops_goes_on_when_it_is_mended",
+        &[("STANDIN_PENDING", "2"), ("STANDIN_SLOW", "5")],
+        |dir, paths| {
+            let by_workers = seen(&mut on_cpu(dir).epochs(3).build().unwrap(), 3);
+            let want = as_by_device(&by_workers, |_| false);
+            let whole = file(10);
+            fs::write(&paths[10], &whole[..whole.len() - 100]).unwrap();
+            let mut loader = on_gpu(dir).depth(4).epochs(9).build().unwrap();
+            let mut got = Vec::new();
+            for _ in 0..6 {
+                let (more, faults) = told(loader.epoch());
+                got.extend(more);
+                assert!(
+                    faults.len() == 1 && faults[0].contains("10.jpg"),
+                    "{faults:?}"
+                );
+            }
+            assert_eq!(loader.state().epoch, 0);
+            fs::write(&paths[10], &whole).unwrap();
+            got.extend(seen(&mut loader, 3));
+            assert_same(&got, &want, "mended");
+        },
+    );
+}
+
+#[test]
+fn a_device_that_fails_ends_the_run() {
+    for name in ["cuMemsetD32Async", "cuEventQuery", "cuMemcpyDtoHAsync_v2"] {
+        let ended = with_pictures(
+            "a_device_that_fails_ends_the_run",
+            &[("STANDIN_FAIL", &format!("{name}:46:1"))],
+            |dir, _| {
+                let plan = std::env::var("STANDIN_FAIL").unwrap();
+                let name = plan.split(':').next().unwrap();
+                let mut loader = on_gpu(dir).on_error(OnError::Skip).build().unwrap();
+                let why = loader.epoch().find_map(Result::err).unwrap().to_string();
+                assert!(why.contains(name), "{why}");
+                let again = loader.epoch().next().unwrap().map(|_| ()).unwrap_err();
+                assert!(again.to_string().contains(name), "{again}");
+            },
+        );
+        if ended.is_none() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn epochs_may_be_broken_off() {
+    with_pictures(
+        "epochs_may_be_broken_off",
+        &[("STANDIN_SLOW", "2"), ("STANDIN_PENDING", "2")],
         |dir, _| {
-            let mut whole = engines(dir, 0.5).epochs(9).build().unwrap();
+            let mut whole = on_cpu(dir).epochs(9).build().unwrap();
             let mut want: Vec<Vec<Row>> = Vec::new();
             for epoch in 0..4 {
-                want.push(seen(&mut whole, epoch + 1));
+                want.push(as_by_device(&seen(&mut whole, epoch + 1), |_| false));
             }
-            let mut loader = engines(dir, 0.5).epochs(9).build().unwrap();
-            for (epoch, batches) in [(0, 1), (1, 9), (2, 3), (3, 9)] {
+            let mut loader = on_gpu(dir).epochs(9).build().unwrap();
+            for (epoch, batches) in [(0, 1), (1, 9), (2, 3), (3, 9), (0, 2)] {
                 loader.set_epoch(epoch);
                 let mut got = Vec::new();
                 for batch in loader.epoch().take(batches) {
-                    got.extend(rows(&batch.unwrap().to_host().unwrap()));
+                    got.extend(seen_of(batch.unwrap()));
                 }
                 let want = &want[epoch as usize];
-                let first = want.iter().take(got.len()).copied().collect::<Vec<_>>();
-                assert_same(&got, &first, &format!("epoch {epoch}"));
+                assert!(!got.is_empty());
+                assert_same(&got, &want[..got.len()], &format!("epoch {epoch}"));
             }
         },
     );
 }
 
 #[test]
-fn what_engines_need_is_named_where_it_is_missing() {
+fn what_a_device_needs_to_decode_is_named_and_auto_uses_workers() {
     let (_, module) = module_path!().split_once("::").unwrap();
-    let test = format!("{module}::what_engines_need_is_named_where_it_is_missing");
-    with_standin(&test, &[], |_| {
+    let test = format!("{module}::what_a_device_needs_to_decode_is_named_and_auto_uses_workers");
+    with_standin(&test, &[], |standin| {
         let data = tempfile::tempdir().unwrap();
-        pictures(data.path(), size);
-        let why = engines(data.path(), 0.5).build().unwrap_err().to_string();
-        assert!(why.to_lowercase().contains("nvjpeg"), "{why}");
-        let on_cpu = engines(data.path(), 0.5)
-            .device(Device::Cpu)
-            .build()
-            .unwrap_err();
-        assert!(on_cpu.to_string().contains("use device cuda"), "{on_cpu}");
-        let auto = || usual(data.path()).decode_on(DecodeOn::Auto);
-        let mut loader = auto().build().unwrap();
-        assert_eq!(loader.state().profile.engines, None);
-        let got = seen(&mut loader, 1);
-        drop(loader);
-        let want = seen(&mut usual(data.path()).build().unwrap(), 1);
-        assert_same(&got, &want, "auto without engines");
-        let both = || usual(data.path()).decode_on(DecodeOn::Both);
-        let all = || usual(data.path()).decode_on(DecodeOn::Engines);
-        for (b, word) in [
-            (both().engine_share(1.5), "from 0 to 1"),
-            (all().engine_share(0.5), "use decode_on both"),
-            (both().engine_largest(63, 640), "64 to 16384"),
-            (both().engine_largest(640, 16_385), "64 to 16384"),
-            (usual(data.path()).engine_share(0.5), "no effect"),
-            (usual(data.path()).engine_largest(640, 640), "no effect"),
-            (both().recipe(Recipe::full()), "workers finish the rows"),
-        ] {
-            let why = b.build().unwrap_err().to_string();
-            assert!(why.contains(word), "{word}: {why}");
+        let dir = data.path();
+        pictures(dir);
+        let parts = || {
+            let log = fs::read_to_string(standin.join("log")).unwrap_or_default();
+            log.matches(" jpeg_tables ").count()
+        };
+        let by_workers = on_cpu(dir).depth(3).upload(Upload::InPlace);
+        let mut by_workers = by_workers.build().unwrap();
+        let memory = by_workers.device_memory().unwrap().unwrap();
+        let want = seen(&mut by_workers, 1);
+        drop(by_workers);
+        type Change = fn(LoaderBuilder, u64) -> LoaderBuilder;
+        let cases: [(Change, &str); 3] = [
+            (|b, _| b.device(Device::Cpu), "use device cuda"),
+            (
+                |b, _| b.recipe(recipe().then(GaussianBlur::new(3))),
+                "workers finish the rows",
+            ),
+            (
+                |b, limit| b.depth(3).gpu_memory_limit(limit),
+                "decode_on cpu",
+            ),
+        ];
+        for (n, (change, word)) in cases.into_iter().enumerate() {
+            let of = |on| change(usual(dir, on), memory.planned_bytes);
+            let why = of(DecodeOn::Gpu).build().unwrap_err();
+            assert!(why.is_usage() && why.to_string().contains(word), "{why}");
+            let mut auto = of(DecodeOn::Auto).build().unwrap();
+            let got = match n {
+                0 => auto.epoch().flat_map(|b| rows(&b.unwrap())).collect(),
+                _ => seen(&mut auto, 1),
+            };
+            assert_eq!(got.len(), want.len());
+            if n == 2 {
+                assert_same(&got, &want, "no room to decode");
+            }
+            assert_eq!(parts(), 0, "{word}");
         }
+        let limit = 1 << 30;
+        let auto = usual(dir, DecodeOn::Auto).gpu_memory_limit(limit);
+        let got = seen(&mut auto.build().unwrap(), 1);
+        assert_same(&got, &as_by_device(&want, |_| false), "auto");
+        assert!(parts() > 0);
     });
+}
+
+/// What `plan` says is what a run takes, and parts become smaller before there are none.
+#[test]
+fn the_plan_has_the_memory_that_decoding_takes() {
+    let data = tempfile::tempdir().unwrap();
+    pictures(data.path());
+    let dir = data.path().to_str().unwrap();
+    let standin = Standin::new();
+    let json = |command: &str, more: &[&str]| -> Value {
+        let usual = [command, dir, "--device", "cuda", "--batch", "64", "--json"];
+        let (out, _) = standin.run(&[&usual[..], &["--workers", "2"], more].concat(), &[]);
+        assert_eq!(out.status.code(), Some(0), "{more:?}: {out:?}");
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let bytes = |plan: &Value| plan["memory"]["device_bytes"].as_u64().unwrap();
+    let most = bytes(&json("plan", &[]));
+    let least = bytes(&json("plan", &["--decode-on", "cpu"]));
+    let limits = [most, most - 1, most / 2, least + (100 << 20), least];
+    let mut before = u64::MAX;
+    for limit in limits {
+        let text = limit.to_string();
+        let more = ["--gpu-memory-limit", &text, "--upload", "in-place"];
+        let plan = json("plan", &more);
+        let planned = bytes(&plan);
+        assert!(planned <= limit && planned <= before, "{planned}, {limit}");
+        before = planned;
+        let on = if limit > least + (1 << 20) {
+            "gpu"
+        } else {
+            "cpu"
+        };
+        assert_eq!(plan["jpegs"]["on"], on, "{limit}: {plan}");
+        let run = json("bench", &more);
+        assert_eq!(run["device"]["planned_bytes"], planned);
+        let taken = standin.calls("cuMemAlloc_v2");
+        // In steps of 2 MiB, and 8 MiB for the driver's own.
+        let taken = taken.iter().map(|l| {
+            let bytes = l.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+            bytes.next_multiple_of(2 << 20)
+        });
+        assert_eq!(taken.sum::<u64>() + (8 << 20), planned, "{limit}");
+        assert_eq!(decoded(&standin) > 0, on == "gpu");
+        fs::remove_file(standin.log()).unwrap();
+    }
 }

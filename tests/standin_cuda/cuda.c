@@ -1,6 +1,7 @@
 // A driver library without a device, for tests on machines without one: memory of
 // the device is memory of the host, copies are done at once, a launch writes what
-// shows which bytes it was told to read. Each call is a line of a log.
+// shows which bytes it was told to read. Each call is a line of a log. Kernels: `crops`
+// and those of JPEGs, of which `jpeg_tables` does all.
 //
 //   STANDIN_LOG=path           where the log goes
 //   STANDIN_FAIL=name:code:n   the n-th call of `name` answers `code`; from 700 on every
@@ -11,7 +12,11 @@
 //   STANDIN_RESET_FILE=path    the same, from when there is a file of this name on
 //   STANDIN_REVIVED=1          and there is another primary context in its place
 //   STANDIN_FREE=bytes         of the device's memory, what nobody else has
+//   STANDIN_FLAGS=n,n          JPEGs of so many bytes of coded data are flagged
+//   STANDIN_SLOW=ms            each part of JPEGs takes so long
+//   STANDIN_HANG=n             the n-th part of JPEGs never ends
 //   STANDIN_DRIVER, STANDIN_DEVICES, STANDIN_CAPABILITY   12040, 1, 90 when not given
+//   STANDIN_SHARED             bytes of shared memory that a block may have; 232448
 //
 // An empty CUDA_VISIBLE_DEVICES hides all devices, as of a real driver.
 //
@@ -169,10 +174,14 @@ Result cuDeviceTotalMem_v2(size_t *bytes, int device) {
 
 Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     (void)device;
+    PLANNED("cuDeviceGetAttribute");
     const int capability = (int)number("STANDIN_CAPABILITY", 90);
-    if (attribute != 75 && attribute != 76) return INVALID_VALUE;
-    *value = attribute == 75 ? capability / 10 : capability % 10;
-    return 0;
+    switch (attribute) {
+    case 75: *value = capability / 10; return 0;
+    case 76: *value = capability % 10; return 0;
+    case 97: *value = (int)number("STANDIN_SHARED", 232448); return 0;
+    default: return INVALID_VALUE;
+    }
 }
 
 Result cuDevicePrimaryCtxRetain(void **context, int device) {
@@ -224,7 +233,8 @@ static size_t taken;
 static size_t left(void) {
     const char *bytes = getenv("STANDIN_FREE");
     const size_t all = bytes ? (size_t)atoll(bytes) : (size_t)7 << 30;
-    return taken < all ? all - taken : 0;
+    const size_t gone = __atomic_load_n(&taken, __ATOMIC_SEQ_CST);
+    return gone < all ? all - gone : 0;
 }
 
 Result cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
@@ -331,8 +341,11 @@ Result cuEventSynchronize(struct Event *event) {
 Result cuMemAlloc_v2(Address *address, size_t len) {
     IN_CONTEXT("cuMemAlloc_v2");
     if (len > left()) return OUT_OF_MEMORY;
-    taken += len;
-    *address = (Address)(uintptr_t)aligned_alloc(256, (len + 255) / 256 * 256);
+    __atomic_add_fetch(&taken, len, __ATOMIC_SEQ_CST);
+    // How long it is stands in front.
+    char *at = aligned_alloc(256, 256 + (len + 255) / 256 * 256);
+    memcpy(at, &len, sizeof len);
+    *address = (Address)(uintptr_t)(at + 256);
     memset((void *)(uintptr_t)*address, 0xaa, len);
     say("cuMemAlloc_v2 %llx %zu", *address, len);
     return 0;
@@ -341,7 +354,9 @@ Result cuMemAlloc_v2(Address *address, size_t len) {
 Result cuMemFree_v2(Address address) {
     STILL_THERE("cuMemFree_v2");
     say("cuMemFree_v2 %llx", address);
-    free((void *)(uintptr_t)address);
+    char *at = (char *)(uintptr_t)address - 256;
+    __atomic_sub_fetch(&taken, *(size_t *)at, __ATOMIC_SEQ_CST);
+    free(at);
     return 0;
 }
 
@@ -404,6 +419,20 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t len, void *stream) {
     return 0;
 }
 
+Result cuMemsetD8Async(Address to, unsigned char value, size_t len, void *stream) {
+    IN_CONTEXT("cuMemsetD8Async");
+    memset((void *)(uintptr_t)to, value, len);
+    say("cuMemsetD8Async %zu %s", len, stream_name(stream));
+    return 0;
+}
+
+Result cuMemsetD32Async(Address to, unsigned value, size_t count, void *stream) {
+    IN_CONTEXT("cuMemsetD32Async");
+    for (size_t n = 0; n < count; n++) ((unsigned *)(uintptr_t)to)[n] = value;
+    say("cuMemsetD32Async %zu %s", count, stream_name(stream));
+    return 0;
+}
+
 // CUDA_MEMCPY2D.
 struct Copy {
     size_t src_x, src_y;
@@ -437,6 +466,8 @@ Result cuMemcpy2DAsync_v2(const struct Copy *copy, void *stream) {
 struct Function {
     struct Function *next;
     char name[64];
+    // Shared memory that a block of a launch may have, beyond what the kernel declares.
+    unsigned shared;
 };
 
 struct Module {
@@ -471,9 +502,73 @@ Result cuModuleGetFunction(struct Function **function, struct Module *module, co
     if (!strstr(module->ptx, entry)) return NOT_FOUND;
     struct Function *f = calloc(1, sizeof *f);
     snprintf(f->name, sizeof f->name, "%s", name);
+    f->shared = 48 << 10;
     f->next = module->functions;
     *function = module->functions = f;
     return 0;
+}
+
+Result cuFuncSetAttribute(struct Function *function, int attribute, int value) {
+    IN_CONTEXT("cuFuncSetAttribute");
+    // The most bytes of dynamic shared memory.
+    if (attribute != 8 || value > number("STANDIN_SHARED", 232448)) return INVALID_VALUE;
+    function->shared = (unsigned)value;
+    say("cuFuncSetAttribute %s %d", function->name, value);
+    return 0;
+}
+
+// The start of a `Picture` of kernels/jpeg/types.cuh, which has 1,952 bytes: what is decoded,
+// and where to.
+struct Picture {
+    Address coded, tables, coefficients, infos, planes, rgb;
+    unsigned coded_bytes, not_used[13];
+    unsigned left, x, y, width, height, pitch;
+    char rest[1952 - 128];
+};
+
+// A `Batch` of it.
+struct Batch {
+    const struct Picture *pictures;
+    const void *segments, *maps;
+    const unsigned char *coded;
+    unsigned char *work;
+    void *states, *memos, *firsts, *sums;
+    unsigned *errors;
+};
+
+_Static_assert(sizeof(struct Picture) == 1952 && sizeof(struct Batch) == 80, "the kernels' structs");
+
+static int is_flagged(unsigned coded_bytes) {
+    const char *text = getenv("STANDIN_FLAGS");
+    while (text && *text) {
+        char *end;
+        if (strtoul(text, &end, 10) == coded_bytes) return 1;
+        text = *end == ',' ? end + 1 : "";
+    }
+    return 0;
+}
+
+// Of each picture: a pixel of the window is the sum of the coded bytes, its column, and three
+// times its row, of the whole picture at its scale. Nothing else of the memory is written. The
+// error word is 1 where the picture is flagged: then the pixels are others.
+static void decode(const struct Batch *batch, unsigned pictures) {
+    static int parts;
+    if (++parts == number("STANDIN_HANG", 0))
+        for (;;) pause();
+    usleep((useconds_t)(1000 * number("STANDIN_SLOW", 0)));
+    for (unsigned n = 0; n < pictures; n++) {
+        const struct Picture *p = &batch->pictures[n];
+        const int flagged = is_flagged(p->coded_bytes);
+        unsigned sum = flagged ? 101 : 0;
+        for (unsigned i = 0; i < p->coded_bytes; i++) sum += batch->coded[p->coded + i];
+        for (unsigned y = 0; y < p->height; y++) {
+            unsigned char *line =
+                batch->work + p->rgb + 3 * (p->x - p->left) + (size_t)y * p->pitch;
+            for (unsigned x = 0; x < 3 * p->width; x++)
+                line[x] = (unsigned char)(sum + p->x + x / 3 + 3 * (p->y + y));
+        }
+        batch->errors[n] = (unsigned)flagged;
+    }
 }
 
 // As in kernels/crops.cu.
@@ -504,6 +599,15 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                       void *stream, void **arguments, void **extra) {
     IN_CONTEXT("cuLaunchKernel");
+    if (!strncmp(function->name, "jpeg_", 5)) {
+        if (extra || !x || y != 1 || z != 1 || block_x > 1024 || block_y != 1 || block_z != 1 ||
+            shared > function->shared)
+            return INVALID_VALUE;
+        // Before it takes its time, so that who reads the log knows.
+        say("cuLaunchKernel %s %u x %u x %u %s", function->name, x, y, z, stream_name(stream));
+        if (!strcmp(function->name, "jpeg_tables")) decode(arguments[0], x);
+        return 0;
+    }
     const char *tables = *(const char **)arguments[0], *pixels = *(const char **)arguments[1];
     struct Row *rows = *(struct Row **)arguments[2];
     const struct Emission *emission = arguments[3];

@@ -81,6 +81,11 @@ impl Context {
         Ok(context)
     }
 
+    #[cfg(test)]
+    pub(super) fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
     /// The number of the device among the visible ones.
     pub(super) fn ordinal(&self) -> u32 {
         self.device.ordinal

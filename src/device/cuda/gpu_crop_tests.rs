@@ -109,7 +109,7 @@ impl Batch {
             output_bytes: ROWS * emission.elements() * self.emission.dtype.size(),
             dtype: self.emission.dtype,
             copies: true,
-            engines: None,
+            jpegs: None,
         };
         let stage = CropStage::new(context, scene.ring(), shape).unwrap();
         (scene, stage)

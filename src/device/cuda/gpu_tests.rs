@@ -339,7 +339,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                     output_bytes: ROWS * kernel_emission.elements() * dtype.size(),
                     dtype,
                     copies: true,
-                    engines: None,
+                    jpegs: None,
                 };
                 let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
                 for read in [Upload::InPlace, Upload::Copied] {
@@ -381,7 +381,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
             output_bytes: ROWS * kernel_emission.elements() * 4,
             dtype: Dtype::F32,
             copies: true,
-            engines: None,
+            jpegs: None,
         };
         let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
         for turn in 0..50 {

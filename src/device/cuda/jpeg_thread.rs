@@ -134,6 +134,7 @@ impl JpegThread {
     }
 
     fn opening<T>(&mut self, of: fn(&Ends) -> &Receiver<Result<T>>) -> Result<T> {
+        self.check()?;
         let mut waited = RunningClock::start();
         loop {
             match of(self.ends()?).recv_timeout(LOOK) {

@@ -48,7 +48,7 @@ mod gpu_failure_tests;
 mod gpu_jpeg_tests;
 #[cfg(all(test, feature = "codecs"))]
 mod gpu_tests;
-#[cfg(test)]
+#[cfg(all(test, feature = "codecs"))]
 mod jpeg_thread_tests;
 #[cfg(test)]
 mod scene;

@@ -1,12 +1,8 @@
-//! Rings with slots that look as workers leave them, and batches whose rows come one by one, for
-//! the tests of the stages.
+//! Rings with slots that look as workers leave them, for the tests of the stages.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-use crate::device::frames::{Files, Look, Picture};
 use crate::pool::ring::slots::{HeldSlot, Slots};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::worker_side;
@@ -71,61 +67,5 @@ impl Scene {
         let mut held = self.slots.hold(posted).unwrap();
         held.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         held
-    }
-}
-
-/// A held slot whose rows come in their order, as far as they are let.
-#[derive(Debug)]
-pub(super) struct Coming {
-    slot: HeldSlot,
-    rows: u32,
-    pictures: Vec<Picture>,
-    come: AtomicU32,
-}
-
-impl Coming {
-    /// None of so many rows has come.
-    pub(super) fn none(slot: HeldSlot, rows: u32, pictures: Vec<Picture>) -> Self {
-        Self {
-            slot,
-            rows,
-            pictures,
-            come: AtomicU32::new(0),
-        }
-    }
-
-    /// All rows have come.
-    pub(super) fn all(slot: HeldSlot, rows: u32, pictures: Vec<Picture>) -> Self {
-        let this = Self::none(slot, rows, pictures);
-        this.come(rows);
-        this
-    }
-
-    /// So many rows have come.
-    pub(super) fn come(&self, rows: u32) {
-        self.come.store(rows, Release);
-    }
-}
-
-impl Files for Coming {
-    fn rows(&self) -> u32 {
-        self.rows
-    }
-
-    fn look(&self, row: u32) -> Look {
-        if row >= self.come.load(Acquire) {
-            return Look::NotYet;
-        }
-        let picture = self.pictures.iter().find(|p| p.row == row);
-        picture.map_or(Look::NoPicture, |p| Look::Picture(*p))
-    }
-
-    fn file(&self, picture: &Picture) -> &[u8] {
-        &self.slot.bytes()[picture.bytes()]
-    }
-
-    fn memory(&self) -> (*const u8, usize) {
-        let bytes = self.slot.bytes();
-        (bytes.as_ptr(), bytes.len())
     }
 }

@@ -1,6 +1,5 @@
 //! Tests with the stand-in for the driver (`tests/standin_cuda/cuda.c`): each runs
-//! once more in a child process that finds it in front of any driver. Some have one for
-//! nvJPEG (`tests/standin_nvjpeg/nvjpeg.c`) beside it.
+//! once more in a child process that finds it in front of any driver.
 
 use std::env;
 use std::fs;
@@ -30,40 +29,14 @@ pub(super) fn with_compiled(
     environment: &[(&str, &str)],
     body: impl FnOnce(),
 ) -> Option<Log> {
-    with_libraries(test, (flags, None), environment, body)
-}
-
-/// As [`with_standin`], with an nvJPEG that is compiled with these flags.
-pub(super) fn with_nvjpeg(
-    test: &str,
-    flags: &[&str],
-    environment: &[(&str, &str)],
-    body: impl FnOnce(),
-) -> Option<Log> {
-    with_libraries(test, (&[], Some(flags)), environment, body)
-}
-
-/// The flags of the driver, and of nvJPEG if there is one.
-type Flags<'a> = (&'a [&'a str], Option<&'a [&'a str]>);
-
-fn with_libraries(
-    test: &str,
-    (driver, nvjpeg): Flags<'_>,
-    environment: &[(&str, &str)],
-    body: impl FnOnce(),
-) -> Option<Log> {
     if env::var_os(CHILD).is_some() {
         body();
         return None;
     }
     let dir = tempfile::tempdir().unwrap();
     let library = dir.path().join("libcuda.so");
-    compile("tests/standin_cuda/cuda.c", &library, driver);
+    compile("tests/standin_cuda/cuda.c", &library, flags);
     symlink(&library, dir.path().join("libcuda.so.1")).unwrap();
-    if let Some(flags) = nvjpeg {
-        let library = dir.path().join("libnvjpeg.so.12");
-        compile("tests/standin_nvjpeg/nvjpeg.c", &library, flags);
-    }
     let log = dir.path().join("log");
     let out = Command::new(env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -148,8 +121,6 @@ impl Log {
             ("cuMemHostAlloc", "cuMemFreeHost"),
             ("cuMemHostRegister_v2", "cuMemHostUnregister"),
             ("cuModuleLoadData", "cuModuleUnload"),
-            ("nvjpegCreateEx", "nvjpegDestroy"),
-            ("nvjpegJpegStateCreate", "nvjpegJpegStateDestroy"),
         ] {
             // Addresses come again.
             let mut made_ones: Vec<String> = self.lines(made).iter().map(second).collect();

@@ -40,7 +40,7 @@ fn shape(outputs: usize) -> CropShape {
         output_bytes: ROWS * ROW_BYTES,
         dtype: Dtype::F32,
         copies: true,
-        engines: None,
+        jpegs: None,
     }
 }
 

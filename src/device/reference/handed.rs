@@ -3,6 +3,7 @@
 //! For tests; a worker's code, without its process.
 
 use crate::cut::crop::{CropHeader, Takes};
+use crate::device::jpeg_part::PartLimits;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::Limits;
 use crate::plan::PositionRandom;
@@ -59,13 +60,19 @@ pub(crate) fn handed(
     Ok((row, header, room))
 }
 
-/// The same where engines decode pictures up to `most` wide and high; none when the file is
-/// not for them.
-pub(crate) fn handed_file(
+/// Room for every picture of a test.
+pub(crate) const PARTS: PartLimits = PartLimits {
+    pictures: 64,
+    rows: 16 << 20,
+    pixels: 16 << 20,
+};
+
+/// The same where a device decodes in such parts; none when the crop is not for it.
+pub(crate) fn handed_coded(
     program: &SampleProgram,
     file: &[u8],
     position: u64,
-    most: (u32, u32),
+    parts: &PartLimits,
     limits: &Limits,
 ) -> Result<Option<(Vec<u8>, CropHeader, CropRoom)>, String> {
     let extent = extent(program, None);
@@ -79,10 +86,10 @@ pub(crate) fn handed_file(
         admit: &|_| Ok(()),
     };
     let is_theirs = decoder
-        .hand_over_file(file, &request, most, &mut row, &mut Meter::default())
+        .hand_over_coded(file, &request, parts, &mut row, &mut Meter::default())
         .map_err(|f| f.reason)?;
     Ok(is_theirs.then(|| {
-        let header = CropHeader::read(&row, room, extent, Takes::Files).unwrap();
+        let header = CropHeader::read(&row, room, extent, Takes::Coded).unwrap();
         (row, header, room)
     }))
 }

@@ -2,13 +2,13 @@
 //! the whole picture.
 //!
 //! - `cases`: recipes and files;
+//! - `coded`: crops that a device decodes;
 //! - `contrast`: its law once more;
-//! - `files`: pictures that engines decode;
 //! - `scaled`: pictures that are decoded smaller.
 
 mod cases;
+mod coded;
 mod contrast;
-mod files;
 mod scaled;
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use proptest::test_runner::TestRunner;
 use self::cases::{File, cases, side};
 use crate::cut::crop::CropStep;
 use crate::device::reference::apart::apart;
-use crate::device::reference::handed::{extent, filled, handed, handed_file, random};
+use crate::device::reference::handed::{PARTS, extent, filled, handed, handed_coded, random};
 
 use crate::device::reference::*;
 use crate::picture::Limits;
@@ -288,7 +288,7 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
     ]);
 }
 
-/// Workers add the border; nothing of such a picture is left to engines.
+/// Workers add the border; nothing of such a picture is left to a device's decoder.
 #[test]
 fn a_centre_crop_of_a_smaller_picture_is_handed_over_with_its_border() {
     let mut recipe = Recipe::new("border").then(Decode::default());
@@ -308,8 +308,7 @@ fn a_centre_crop_of_a_smaller_picture_is_handed_over_with_its_border() {
             if file.what == "png" {
                 continue;
             }
-            let most = (1024, 1024);
-            let theirs = handed_file(&program, &file.bytes, 0, most, &Limits::default());
+            let theirs = handed_coded(&program, &file.bytes, 0, &PARTS, &Limits::default());
             assert_eq!(theirs.unwrap().is_some(), fits, "{width} x {height}");
         }
     }

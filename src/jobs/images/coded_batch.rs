@@ -138,3 +138,224 @@ impl CodedBatch for BatchRows {
         })
     }
 }
+
+#[cfg(all(test, feature = "codecs"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cut::crop::CROP_HEADER;
+    use crate::device::jpeg_part::{Part, PartLimits, THREADS};
+    use crate::jobs::sample::{RowRequest, SampleDecoder};
+    use crate::picture::Limits;
+    use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
+    use crate::plan::PositionRandom;
+    use crate::pool::ring::slots::Slots;
+    use crate::pool::ring::ticket::Ticket;
+    use crate::pool::ring::worker_side::{Next, Outcome};
+    use crate::pool::ring::{Ring, Shape, receipt, worker_side};
+    use crate::recipe::{CenterCrop, Decode, Recipe, SampleProgram};
+
+    const SIZE: (u32, u32) = (48, 56);
+    const PARTS: PartLimits = PartLimits {
+        pictures: 8,
+        rows: 1 << 20,
+        pixels: 1 << 20,
+    };
+
+    /// Nobody asks it.
+    struct NoJob;
+
+    impl Job for NoJob {
+        fn place(&mut self, _: &Ticket, _: u32) -> Range<usize> {
+            unreachable!("nobody asks")
+        }
+
+        fn fill(
+            &mut self,
+            _: &Ticket,
+            _: u32,
+            _: u32,
+            _: &mut [u8],
+            _: &mut Meter,
+        ) -> std::result::Result<(), SampleFault> {
+            unreachable!("nobody asks")
+        }
+
+        fn memory_limit(&self) -> u64 {
+            unreachable!("nobody asks")
+        }
+
+        fn describe(&self, _: &Ticket, _: u32, _: u32) -> String {
+            unreachable!("nobody asks")
+        }
+    }
+
+    fn program() -> SampleProgram {
+        let recipe = Recipe::new("centre").then(Decode::default());
+        let recipe = recipe.then(CenterCrop::new(SIZE));
+        let program = SampleProgram::compile(&recipe).unwrap();
+        program.with_crops().unwrap()
+    }
+
+    /// A coded row as a worker writes it.
+    fn coded_row(program: &SampleProgram) -> Vec<u8> {
+        let mut row = vec![0xA5; program.crops.unwrap().room(SIZE).row_bytes()];
+        let file = encode(70, 60, Sampling::S420, 90, false, 2);
+        let mut decoder = SampleDecoder::new(program, &Limits::default()).unwrap();
+        let request = RowRequest {
+            random: &PositionRandom::new(7, 0, 0),
+            size: None,
+            part: None,
+            admit: &|_| Ok(()),
+        };
+        let meter = &mut Meter::default();
+        let written = decoder.hand_over_coded(&file, &request, &PARTS, &mut row, meter);
+        assert!(written.unwrap());
+        row
+    }
+
+    /// A ring of one slot of two rows, the second of which is a coded one.
+    struct Scene {
+        slots: Slots,
+        rule: CropRule,
+        row_bytes: usize,
+        sequence: u32,
+    }
+
+    impl Scene {
+        fn new(program: &SampleProgram) -> Self {
+            let rule = program.crops.unwrap();
+            let row_bytes = rule.room(SIZE).row_bytes();
+            let ring = Ring::create(Shape {
+                slots: 1,
+                rows: 2,
+                slot_bytes: 2 * row_bytes as u64,
+                lanes: 1,
+            });
+            Self {
+                slots: Slots::new(ring.unwrap()),
+                rule,
+                row_bytes,
+                sequence: 0,
+            }
+        }
+
+        /// What is seen of the second row before it is final, and after.
+        fn look(&mut self, row: &[u8], outcome: Outcome) -> (Look, Look) {
+            self.sequence += 1;
+            let place = Place {
+                epoch: 0,
+                batch: 0,
+                number: 0,
+                filled: 2,
+                rows: 3,
+            };
+            let ticket = place.ticket(self.sequence);
+            let posted = self.slots.post(self.slots.take_free().unwrap(), ticket);
+            let batch = BatchRows {
+                slot: self.slots.watch(&posted),
+                place,
+                tries: 0,
+                rule: self.rule,
+                size: SIZE,
+                cpu: Arc::new(CpuJob::new(Box::new(NoJob))),
+            };
+            assert_eq!(batch.rows(), 3);
+            // No sample of the batch.
+            assert!(matches!(batch.look(2), Look::Other));
+            let mut before = None;
+            let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
+            for n in 0..2 {
+                let Next::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+                    panic!("nothing to fill");
+                };
+                assert_eq!(claim.row, n);
+                let here = batch.bytes_of(n);
+                // SAFETY: claimed just above, and the row's own place.
+                let to = unsafe { self.slots.ring().row_mut(&claim, here) };
+                to.unwrap().copy_from_slice(row);
+                if n == 1 {
+                    before = Some(batch.look(1));
+                }
+                let filled = (outcome == Outcome::Done).then_some(0);
+                receipt::write(&w, l, (claim.slot, n), &ticket, filled);
+                worker_side::commit(&w, l, 1, claim, outcome).unwrap();
+            }
+            let after = batch.look(1);
+            drop(batch);
+            drop(self.slots.hold(posted).unwrap());
+            (before.unwrap(), after)
+        }
+
+        /// Everything that a coded row names is its own, and a part takes it or does not.
+        fn is_checked(&self, coded: &CodedRow) {
+            let own = self.row_bytes..2 * self.row_bytes;
+            let (data, kernel) = (&coded.data, &coded.kernel);
+            assert!(own.start < data.start && data.start < data.end && data.end <= own.end);
+            assert_eq!(coded.row, 1);
+            assert_eq!(coded.picture.picture.size(), (kernel.width, kernel.height));
+            let weights = |outputs, taps| 4 * u64::from(outputs) * (1 + u64::from(taps));
+            let end = kernel.tables
+                + weights(kernel.out_width, kernel.across_taps)
+                + weights(kernel.out_height, kernel.down_taps);
+            assert!(end <= data.start as u64);
+            Part::new(PARTS, THREADS).add(&coded.picture, 0);
+        }
+    }
+
+    #[test]
+    fn a_coded_row_is_seen_once_it_is_final() {
+        let program = program();
+        let row = coded_row(&program);
+        let mut scene = Scene::new(&program);
+        let (before, after) = scene.look(&row, Outcome::Done);
+        assert!(matches!(before, Look::NotYet));
+        let Look::Coded(coded) = after else {
+            panic!("{after:?}");
+        };
+        scene.is_checked(&coded);
+        assert_eq!((coded.kernel.width, coded.kernel.height), (SIZE.1, SIZE.0));
+        assert!(Part::new(PARTS, THREADS).add(&coded.picture, 0));
+        let (_, failed) = scene.look(&row, Outcome::Failed);
+        assert!(matches!(failed, Look::Other));
+        // Pixels are for another stage.
+        let mut pixels = row;
+        pixels[crate::cut::crop::CROP_HEADER_CODED].fill(0);
+        let (_, pixels) = scene.look(&pixels, Outcome::Done);
+        assert!(matches!(pixels, Look::Other));
+    }
+
+    /// Whatever a worker writes, a row is none, or all that it names is its own.
+    #[test]
+    fn rows_of_other_processes_do_no_harm() {
+        let program = program();
+        let row = coded_row(&program);
+        let mut scene = Scene::new(&program);
+        let pixels_at = program.crops.unwrap().room(SIZE).pixels_at();
+        let mut random = Random::new(3);
+        let (mut taken, mut refused) = (0, 0);
+        for number in 0..4000 {
+            let mut changed = row.clone();
+            for _ in 0..1 + number % 3 {
+                // In the row's header, its weights, or the header and the data of the picture.
+                let (begin, len) = match random.below(4) {
+                    0 => (0, CROP_HEADER),
+                    1 => (CROP_HEADER, pixels_at - CROP_HEADER),
+                    _ => (pixels_at, 2000),
+                };
+                let at = begin + random.below(len as u64) as usize;
+                changed[at] = random.next() as u8;
+            }
+            match scene.look(&changed, Outcome::Done).1 {
+                Look::Coded(coded) => {
+                    scene.is_checked(&coded);
+                    taken += 1;
+                }
+                Look::Other => refused += 1,
+                Look::NotYet => panic!("row {number} is final"),
+            }
+        }
+        assert!(taken > 500 && refused > 500, "{taken} {refused}");
+    }
+}

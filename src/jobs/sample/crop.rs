@@ -2,8 +2,8 @@
 //! which a device makes a row of the batch of them.
 //!
 //! Runs in workers. A crop that has no room is resized here, and handed over with
-//! weights that copy: which crops, follows from the sample alone. Where engines decode a
-//! sample, its file is handed over.
+//! weights that copy: which crops, follows from the sample alone. Where a device decodes
+//! a sample, its coded crop is handed over.
 
 use crate::cut::crop::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
 use crate::cut::sample::Cut;

@@ -1,0 +1,192 @@
+//! A coded crop that is handed over, decoded by the CPU in the device's place, is the row of pixels
+//! that a worker hands over.
+
+use super::*;
+use crate::cut::crop::{CROP_HEADER_CODED, CropHeader};
+use crate::device::jpeg_part::PartLimits;
+use crate::device::reference::handed::{PARTS, handed_coded};
+use crate::picture::Limits;
+use crate::picture::jpeg::fixtures::{self, Sampling};
+use crate::picture::jpeg::gpu_rows::CodedPicture;
+use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch, read_header};
+use crate::recipe::{CenterCrop, CropRoom, RandomHorizontalFlip, RandomVerticalFlip};
+
+/// The row with the pixels of its coded crop, which is a part of `file`.
+fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> (Vec<u8>, Scale) {
+    let coded = &row[room.pixels_at()..][..header.coded as usize];
+    let read = CodedPicture::read(coded).unwrap();
+    assert_eq!(read.picture.size(), (header.width, header.height));
+    // It begins with the picture's size, the side of a block and the window.
+    let number = |n: usize| u32::from_ne_bytes(coded[4 * n..][..4].try_into().unwrap());
+    let scale = Scale::of_denominator(8 / number(2));
+    let want = Region {
+        x: number(3),
+        y: number(4),
+        w: number(5),
+        h: number(6),
+    };
+    let of_file = read_header(file).unwrap();
+    assert_eq!([number(0), number(1)], [of_file.width, of_file.height]);
+    let mut scratch = Scratch::default();
+    let decoder = JpegDecoder::new(&Limits::default());
+    let there = decoder
+        .decode_region(file, &of_file, scale, want, &mut scratch)
+        .unwrap();
+    assert_eq!(
+        (there.x, there.y, there.stride),
+        (want.x, want.y, 3 * want.w as usize)
+    );
+    let mut all = row.to_vec();
+    all[CROP_HEADER_CODED].fill(0);
+    let pixels = there.stride * want.h as usize;
+    all[room.pixels_at()..][..pixels].copy_from_slice(&scratch.rgb[..pixels]);
+    (all, scale)
+}
+
+#[test]
+fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
+    let mode = |mode| Decode {
+        mode: Some(mode),
+        ..Decode::default()
+    };
+    type Build = fn(Recipe) -> Recipe;
+    let recipes: [Build; 3] = [
+        |r| {
+            r.then(RandomResizedCrop::new(96))
+                .then(RandomHorizontalFlip::default())
+                .then(RandomVerticalFlip::default())
+        },
+        |r| r.then(Resize::shorter(100)).then(CenterCrop::new(90)),
+        |r| r.then(CenterCrop::new(140)),
+    ];
+    let mut seen = Seen::default();
+    for (i, build) in recipes.into_iter().enumerate() {
+        for decode in [DecodeMode::Scaled, DecodeMode::Full] {
+            let recipe = build(Recipe::new("coded").then(mode(decode)));
+            let recipe = recipe.then(Cast { dtype: Dtype::F32 });
+            let program = SampleProgram::compile(&recipe).unwrap();
+            let program = program.with_crops().unwrap();
+            for (n, sampling) in (0u64..).zip(SAMPLINGS) {
+                for turn in 0..=8u8 {
+                    let (w, h) = (150 + 31 * u32::from(turn), 320 - 23 * n as u32);
+                    let restarts = i32::from(turn % 3);
+                    let mut file = fixtures::encode(w, h, sampling, 60, false, restarts);
+                    if turn > 0 {
+                        file = fixtures::turned(file, turn);
+                    }
+                    let position = 100 * n + u64::from(turn);
+                    let handed_over =
+                        handed_coded(&program, &file, position, &PARTS, &Limits::default());
+                    let (pixels, of_pixels, _) = handed(&program, &file, position, None).unwrap();
+                    let Some((row, header, room)) = handed_over.unwrap() else {
+                        // No room for its pixels, or for its coded data.
+                        seen.add(&format!("{i}: not for a device"));
+                        continue;
+                    };
+                    let all_but = CropHeader { coded: 0, ..header };
+                    assert_eq!(all_but, of_pixels);
+                    let (decoded, scale) = decoded(&file, &row, &header, room);
+                    let end = room.pixels_at() + all_but.held_bytes() as usize;
+                    assert!(decoded[..end] == pixels[..end], "{sampling:?} {turn}");
+                    seen.add(&format!("{i}: {decode:?} at 1/{}", scale.denominator()));
+                }
+            }
+        }
+    }
+    seen.at_least(&[
+        ("0: Scaled at 1/2", 5),
+        ("0: Scaled at 1/1", 5),
+        ("0: Full at 1/1", 5),
+        ("1: Scaled at 1/2", 20),
+        ("1: Full at 1/1", 1),
+        ("2: Full at 1/1", 30),
+        ("1: not for a device", 5),
+    ]);
+}
+
+const SAMPLINGS: [Sampling; 6] = [
+    Sampling::S444,
+    Sampling::S422,
+    Sampling::S420,
+    Sampling::S440,
+    Sampling::Grey,
+    Sampling::AdobeRgb,
+];
+
+#[test]
+fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
+    let program = SampleProgram::compile(&Recipe::train224()).unwrap();
+    let program = program.with_crops().unwrap();
+    let limits = Limits::default();
+    let usual = fixtures::jpeg(300, 260, Sampling::S420);
+    let of = |file: &[u8], parts: &PartLimits, limits: &Limits| {
+        let handed = handed_coded(&program, file, 3, parts, limits)?;
+        Ok::<bool, String>(handed.is_some())
+    };
+    assert_eq!(of(&usual, &PARTS, &limits), Ok(true));
+    // A worker decodes it, or says why not.
+    let cut = usual[..usual.len() - 2].to_vec();
+    let progressive = fixtures::encode(300, 260, Sampling::S420, 90, true, 0);
+    let arithmetic = fixtures::encode_arithmetic(300, 260, Sampling::S420, false);
+    let inks = fixtures::jpeg(300, 260, Sampling::Cmyk);
+    let text = b"GIF89a, or so".to_vec();
+    for file in [&cut, &progressive, &arithmetic, &inks, &text] {
+        assert_eq!(of(file, &PARTS, &limits), Ok(false));
+    }
+    for file in [true, false].map(|kind| fixtures::many_scans(101, kind)) {
+        assert_eq!(of(&file, &PARTS, &limits), Ok(false));
+        let said = filled(&program, &file, 3, None, 1 << 20).unwrap_err();
+        assert!(said.starts_with("JPEG of more than 100 scans"), "{said}");
+    }
+    let few = Limits {
+        max_pixels: 300 * 260 - 1,
+        ..limits
+    };
+    assert_eq!(of(&usual, &PARTS, &few), Ok(false));
+    // Larger than a part; more coded data than its row has room for.
+    for parts in [
+        PartLimits {
+            rows: 4 << 10,
+            ..PARTS
+        },
+        PartLimits {
+            pictures: 1,
+            rows: 64 << 10,
+            pixels: 1 << 10,
+        },
+    ] {
+        assert_eq!(of(&usual, &parts, &limits), Ok(false), "{parts:?}");
+    }
+    let noisy = fixtures::encode(1600, 1600, Sampling::S444, 100, false, 0);
+    assert_eq!(of(&noisy, &PARTS, &limits), Ok(false));
+    assert!(filled(&program, &noisy, 3, None, 1 << 20).is_ok());
+    // What no decode is needed for is said here, in the same words.
+    let fault = |file: &[u8]| filled(&program, file, 3, None, 1 << 20).unwrap_err();
+    let short = &usual[..40];
+    assert_eq!(of(short, &PARTS, &limits), Err(fault(short)));
+    let small = Limits {
+        max_scratch: 1000,
+        ..limits
+    };
+    let said = of(&usual, &PARTS, &small).unwrap_err();
+    assert!(said.contains("max_scratch"), "{said}");
+}
+
+/// How many rows a device decodes of photos.
+#[test]
+fn most_rows_of_photos_can_be_handed_over() {
+    let photos = fixtures::photos();
+    for recipe in [Recipe::train224(), Recipe::eval224()] {
+        let name = recipe.name.clone();
+        let program = SampleProgram::compile(&recipe).unwrap();
+        let program = program.with_crops().unwrap();
+        let mut taken = 0;
+        for (position, (path, file)) in (0..).zip(&photos) {
+            let handed = handed_coded(&program, file, position, &PARTS, &Limits::default());
+            let handed = handed.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+            taken += usize::from(handed.is_some());
+        }
+        println!("{name}: {taken} of {}", photos.len());
+        assert!(10 * taken >= 9 * photos.len(), "{name}: {taken}");
+    }
+}
