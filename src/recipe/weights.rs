@@ -841,7 +841,7 @@ mod tests {
                         antialias,
                         ..axis(n, in0, in1, out, filter)
                     };
-                    let t = table(a);
+                    let mut t = table(a);
                     fixed.fill(&mut t);
                     let one = 1i64 << fixed.precision();
                     // Error of rounding, and of making the sum whole.

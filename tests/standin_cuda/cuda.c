@@ -1,7 +1,7 @@
 // A driver library without a device, for tests on machines without one: memory of
 // the device is memory of the host, copies are done at once, a launch writes what
 // shows which bytes it was told to read. Each call is a line of a log. Kernels: `crops`
-// and those of JPEGs, of which `jpeg_tables` does all.
+// and those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the rest.
 //
 //   STANDIN_LOG=path           where the log goes
 //   STANDIN_FAIL=name:code:n   the n-th call of `name` answers `code`; from 700 on every
@@ -517,26 +517,26 @@ Result cuFuncSetAttribute(struct Function *function, int attribute, int value) {
     return 0;
 }
 
-// The start of a `Picture` of kernels/jpeg/types.cuh, which has 1,952 bytes: what is decoded,
+// The start of a `Picture` of kernels/jpeg/types.cuh, which has 1,960 bytes: what is decoded,
 // and where to.
 struct Picture {
-    Address coded, tables, coefficients, infos, planes, rgb;
+    Address source, coded, tables, coefficients, infos, planes, rgb;
     unsigned coded_bytes, not_used[13];
     unsigned left, x, y, width, height, pitch;
-    char rest[1952 - 128];
+    char rest[1960 - 136];
 };
 
 // A `Batch` of it.
 struct Batch {
     const struct Picture *pictures;
     const void *segments, *maps;
-    const unsigned char *coded;
+    unsigned char *coded;
     unsigned char *work;
     void *states, *memos, *firsts, *sums;
     unsigned *errors;
 };
 
-_Static_assert(sizeof(struct Picture) == 1952 && sizeof(struct Batch) == 80, "the kernels' structs");
+_Static_assert(sizeof(struct Picture) == 1960 && sizeof(struct Batch) == 80, "the kernels' structs");
 
 static int is_flagged(unsigned coded_bytes) {
     const char *text = getenv("STANDIN_FLAGS");
@@ -546,6 +546,14 @@ static int is_flagged(unsigned coded_bytes) {
         text = *end == ',' ? end + 1 : "";
     }
     return 0;
+}
+
+// To where coded data are read.
+static void copy(const struct Batch *batch, unsigned pictures) {
+    for (unsigned n = 0; n < pictures; n++) {
+        const struct Picture *p = &batch->pictures[n];
+        memcpy(batch->coded + p->coded, (const void *)p->source, (p->coded_bytes + 15) & ~15u);
+    }
 }
 
 // Of each picture: a pixel of the window is the sum of the coded bytes, its column, and three
@@ -605,6 +613,8 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
             return INVALID_VALUE;
         // Before it takes its time, so that who reads the log knows.
         say("cuLaunchKernel %s %u x %u x %u %s", function->name, x, y, z, stream_name(stream));
+        // Four blocks a picture.
+        if (!strcmp(function->name, "jpeg_rows")) copy(arguments[0], x / 4);
         if (!strcmp(function->name, "jpeg_tables")) decode(arguments[0], x);
         return 0;
     }

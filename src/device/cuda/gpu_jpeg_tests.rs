@@ -140,7 +140,7 @@ impl Gpu {
             let read = CodedPicture::read(&row).unwrap();
             hurt(number, &mut row[read.data.clone()]);
             if end + len > self.rows.bytes_mut().len() || !self.add(&read, end) {
-                self.finish(cases, &mut waiting, end, &mut outcomes);
+                self.finish(cases, &mut waiting, &mut outcomes);
                 end = 0;
                 assert!(self.add(&read, 0), "case {number}");
             }
@@ -148,7 +148,7 @@ impl Gpu {
             end += len.next_multiple_of(16);
             waiting.push(number);
         }
-        self.finish(cases, &mut waiting, end, &mut outcomes);
+        self.finish(cases, &mut waiting, &mut outcomes);
         outcomes
     }
 
@@ -159,13 +159,7 @@ impl Gpu {
         self.lane.add(read, source, at)
     }
 
-    fn finish(
-        &mut self,
-        cases: &[Case],
-        waiting: &mut Vec<usize>,
-        end: usize,
-        outcomes: &mut [Outcome],
-    ) {
+    fn finish(&mut self, cases: &[Case], waiting: &mut Vec<usize>, outcomes: &mut [Outcome]) {
         self.lane.poison().unwrap();
         // SAFETY: pinned, with all rows of the part, and unchanged until `wait` below.
         let decoded = unsafe { self.lane.decode().unwrap() };

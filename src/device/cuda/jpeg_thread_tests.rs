@@ -297,7 +297,7 @@ impl Running {
         let target = Target {
             output: output.clone(),
             kernel: self.kernel.clone(),
-            _pinned: self.pinned.clone(),
+            pinned: self.pinned.clone(),
         };
         let emission = Emission {
             zeros: 0,

@@ -60,7 +60,7 @@ fn what_the_limits_count_fits() {
         let mut part = Part::new(limits, THREADS);
         let mut at = 0;
         for (len, read, _) in &rows {
-            assert!(part.add(read, at + read.data.start), "round {round}");
+            assert!(part.add(read, 0, at + read.data.start), "round {round}");
             at += len;
         }
         let memory = limits.memory();
@@ -83,9 +83,13 @@ fn a_full_part_takes_no_more_until_it_is_cleared() {
     };
     let mut part = Part::new(limits, THREADS);
     let start = read.data.start;
-    assert!(part.add(&read, start) && part.add(&read, len + start));
-    assert!(!part.add(&read, start));
+    assert!(part.add(&read, 0, start) && part.add(&read, 0, len + start));
+    assert!(!part.add(&read, 0, start));
     part.clear();
-    assert!(!part.add(&read, 2 * len), "behind the rows");
-    assert!(part.add(&read, start));
+    assert!(!part.add(&read, 0, 2 * len), "behind the rows");
+    assert!(
+        !part.add(&read, 8, start) && !part.add(&read, 0, start + 8),
+        "at no vector"
+    );
+    assert!(part.add(&read, 0, start));
 }

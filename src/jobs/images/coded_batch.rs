@@ -300,7 +300,7 @@ mod tests {
                 + weights(kernel.out_width, kernel.across_taps)
                 + weights(kernel.out_height, kernel.down_taps);
             assert!(end <= data.start as u64);
-            Part::new(PARTS, THREADS).add(&coded.picture, 0);
+            Part::new(PARTS, THREADS).add(&coded.picture, 0, 0);
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
         };
         scene.is_checked(&coded);
         assert_eq!((coded.kernel.width, coded.kernel.height), (SIZE.1, SIZE.0));
-        assert!(Part::new(PARTS, THREADS).add(&coded.picture, 0));
+        assert!(Part::new(PARTS, THREADS).add(&coded.picture, 0, 0));
         let (_, failed) = scene.look(&row, Outcome::Failed);
         assert!(matches!(failed, Look::Other));
         // Pixels are for another stage.
