@@ -342,7 +342,12 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
             {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).upload(upload);
-                    told(b.build().unwrap().epoch())
+                    let mut loader = b.build().unwrap();
+                    let seen = told(loader.epoch());
+                    let jpegs = loader.report().unwrap().device.unwrap().jpegs;
+                    assert_eq!(jpegs.decoded_again, jpegs.pictures);
+                    assert_eq!(jpegs.pictures > 0, on == DecodeOn::Gpu);
+                    seen
                 };
                 let (want, faults) = of(DecodeOn::Cpu);
                 let (got, told) = of(DecodeOn::Gpu);
