@@ -249,8 +249,8 @@ impl Part {
             self.segments.len() + coded.segments.len(),
             blocks + more,
         );
-        let is_full = source % ROW as u64 != 0
-            || at % ROW != 0
+        let is_full = !source.is_multiple_of(ROW as u64)
+            || !at.is_multiple_of(ROW)
             || self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
             || data + Self::unit_bytes(units) > self.memory.work
             || descriptors.2 > self.memory.descriptors
