@@ -154,10 +154,7 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => found.extend(walk(&path)),
-            false if path.extension().is_some_and(|e| e == "jpg" || e == "jpeg") => {
-                found.push(path);
-            }
-            false => {}
+            false => found.push(path),
         }
     }
     found.sort();
