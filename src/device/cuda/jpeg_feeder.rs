@@ -96,7 +96,9 @@ impl Open {
             Look::NotYet => true,
             Look::Other => false,
             Look::Coded(coded) => {
-                let lies = coded.data.start < coded.data.end && coded.data.end <= bytes;
+                let len = coded.picture.data.end - coded.picture.data.start;
+                let lies = coded.data.start + len == coded.data.end && coded.data.end <= bytes;
+                let lies = lies && len > 0;
                 if lies && coded.row == *row && (*row as usize) < most {
                     self.waiting.push(*coded);
                     self.made.rows.push(*row);
@@ -163,13 +165,18 @@ impl Feeder {
         shape: JpegShape,
     ) -> Result<(Vec<Lane>, JpegShape)> {
         let lanes = (0..JPEG_LANES).map(|_| Lane::new(context, kernels, shape));
-        match (lanes.collect::<Result<Vec<_>>>(), shape.smaller()) {
+        let lanes = lanes.collect::<Result<Vec<_>>>();
+        // What was taken of it is free again.
+        let is_short = || (context.free_bytes()).is_ok_and(|free| free < shape.device_bytes());
+        match (lanes, shape.smaller()) {
             (Ok(lanes), _) => Ok((lanes, shape)),
-            (Err(why), Some(smaller)) => {
+            (Err(why), Some(smaller)) if is_short() => {
                 tracing::warn!("fewer JPEGs are decoded at a time: {why}");
                 Self::lanes(context, kernels, smaller)
             }
-            (Err(why), None) => Err(why),
+            (Err(why), _) => Err(Error::Device {
+                what: format!("{why}; with decode_on cpu workers decode"),
+            }),
         }
     }
 
