@@ -174,9 +174,10 @@ impl Feeder {
                 tracing::warn!("fewer JPEGs are decoded at a time: {why}");
                 Self::lanes(context, kernels, smaller)
             }
-            (Err(why), _) => Err(Error::Device {
-                what: format!("{why}; with decode_on cpu workers decode"),
+            (Err(Error::Device { what }), _) => Err(Error::Device {
+                what: format!("{what}; with decode_on cpu workers decode"),
             }),
+            (Err(why), _) => Err(why),
         }
     }
 
