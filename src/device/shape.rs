@@ -80,8 +80,7 @@ pub(crate) struct JpegShape {
     pub(crate) rows: usize,
     /// Bytes of a row at most.
     pub(crate) row_bytes: usize,
-    /// Bytes of the tables of a batch at most, and of one row.
-    pub(crate) batch_tables: usize,
+    /// Bytes of the tables of a row at most.
     pub(crate) row_tables: usize,
 }
 
@@ -120,14 +119,23 @@ impl JpegShape {
         }
     }
 
-    /// Rows that the launches of a part cover at most: all of one batch, and some of others.
+    /// Rows that the launches of a part cover at most, those between its pictures too: a usual
+    /// batch and some of others. Pictures that lie further apart are in several parts.
     pub(crate) fn lane_rows(&self) -> usize {
-        self.rows + self.limits.pictures
+        self.rows.min(4 * self.limits.pictures) + self.limits.pictures
     }
 
     /// Bytes of a lane's tables.
     pub(crate) fn table_bytes(&self) -> usize {
-        self.batch_tables + self.limits.pictures * self.row_tables
+        self.lane_rows() * self.row_tables
+    }
+
+    /// Bytes of the host that all lanes have pinned.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        let part = self.limits.memory();
+        let rows = self.lane_rows() * size_of::<KernelRow>();
+        let of_lane = 2 * (part.descriptors + part.errors + rows);
+        (JPEG_LANES * of_lane + self.row_bytes) as u64
     }
 
     /// Most bytes of the device that all lanes take.
@@ -224,7 +232,6 @@ mod tests {
                 pixels: 853_000,
                 rows: 256,
                 row_bytes: 870_000,
-                batch_tables: 256 << 14,
                 row_tables: 1 << 14,
             };
             let with = CropShape {

@@ -17,6 +17,7 @@ use crate::plan::{Mark, PlanOptions};
 pub(crate) const LONGEST: usize = 60 << 10;
 
 /// Most bytes of a text in one.
+#[cfg(feature = "stores")]
 const LONGEST_TEXT: usize = 4 << 10;
 
 /// To the fetcher.
@@ -177,6 +178,7 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
+    #[cfg(feature = "stores")]
     pub(crate) fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
         let cut = |mut text: String| {
             let mut end = text.len().min(LONGEST_TEXT);
@@ -194,6 +196,7 @@ impl Trouble {
     }
 
     /// The same, which another value of that option would mend.
+    #[cfg(feature = "stores")]
     pub(crate) fn of_option(self, option: &str) -> Self {
         Self {
             option: Some(option.to_owned()),

@@ -295,6 +295,10 @@ pub(crate) struct DeviceBytes {
     pub(crate) each: u64,
     pub(crate) least: u64,
     pub(crate) most: u64,
+    /// Of the host, pinned beside the ring.
+    pub(crate) pinned: u64,
+    /// Whether it decodes: what it flags is decoded again in the consumer.
+    pub(crate) decodes: bool,
 }
 
 impl DeviceBytes {
@@ -370,11 +374,15 @@ impl Ingredients {
             .saturating_add(base);
         let others = if self.workers == 0 { 0 } else { COORDINATOR };
         let alive = if self.workers == 0 { 2 } else { depth };
+        // As much as in a worker.
+        let again = (self.device.filter(|device| device.decodes))
+            .map_or(0, |_| self.scratch_bytes.saturating_add(self.input_bytes));
         let fixed_bytes = self
             .table_bytes
+            .saturating_add(again)
             .saturating_add(self.mixing.total(alive, self.batch))
             .saturating_add(CONSUMER + others)
-            .saturating_add(self.device.map_or(0, |_| DRIVER));
+            .saturating_add(self.device.map_or(0, |device| DRIVER + device.pinned));
         Ok(MemoryForecast {
             workers: self.workers,
             depth,

@@ -2,7 +2,7 @@
 //!
 //! Runs in workers, and in the consumer with zero workers. Knows no path, no
 //! index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
-//! JPEG path no heap allocation once warm, but for operations that hold others.
+//! JPEG path no heap allocation once warm, but for operations that hold others and for coded rows.
 //!
 //! - `crop`: the row, where a device makes the batch's rows;
 //! - `raw`: pixels that lie in the file as they are.
@@ -135,6 +135,25 @@ impl SampleDecoder {
     /// Nothing is decoded, but everything is checked that a decode checks before. False when the
     /// file is not for it: [`SampleDecoder::fill`] is to be asked.
     pub(crate) fn hand_over_coded(
+        &mut self,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl Streams>,
+        limits: &PartLimits,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<bool, SampleFault> {
+        let hand_over = || self.coded_row(bytes, request, limits, out, meter);
+        match caught(hand_over) {
+            Some(is_theirs) => is_theirs,
+            // Who fills the row says what there is to say of the file.
+            None => {
+                self.give_back();
+                Ok(false)
+            }
+        }
+    }
+
+    fn coded_row(
         &mut self,
         bytes: &[u8],
         request: &RowRequest<'_, impl Streams>,

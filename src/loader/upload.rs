@@ -242,6 +242,8 @@ impl Uploads<'_> {
             each: work(1).device_bytes(slot_bytes) - once,
             least: u64::from(on_device::outputs(0)),
             most: u64::from(on_device::outputs(u32::MAX)),
+            pinned: work(0).pinned_bytes(),
+            decodes: self.jpegs.is_some(),
         }
     }
 

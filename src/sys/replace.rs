@@ -3,6 +3,7 @@
 //! Runs in the consumer.
 
 use std::fs::{File, Permissions};
+#[cfg(feature = "stores")]
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -59,6 +60,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
 
 /// Letters that no other process has, on this machine or another: numbers of processes repeat
 /// in each PID namespace.
+#[cfg(feature = "stores")]
 pub(crate) fn unique_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{random:016x}")

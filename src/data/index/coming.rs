@@ -86,6 +86,7 @@ impl<'a> ComingShards<'a> {
     }
 
     /// Whether a name is one of those.
+    #[cfg(feature = "stores")]
     pub(crate) fn is_file_name(name: &str) -> bool {
         name.starts_with(NAME_BEGIN) && name.ends_with(NAME_END)
     }

@@ -20,8 +20,11 @@ use crate::device::coded_rows::{CodedRow, Look, Made};
 use crate::device::shape::{JPEG_LANES, JpegShape};
 use crate::error::{Error, Result};
 
-/// Between two looks at rows and lanes, while there is nothing to submit: a part takes about 600 us.
+/// Between two looks at rows and lanes, while there is nothing to submit and a part is under way,
+/// which takes about 600 us.
 const LOOK: Duration = Duration::from_micros(50);
+/// The same while the device has nothing to do.
+const REST: Duration = Duration::from_micros(200);
 /// Parts that a lane has at a time: one is decoded, the next waits behind it in the stream.
 const PARTS: usize = 2;
 
@@ -140,10 +143,10 @@ impl Feeder {
     /// Not enough memory of the device for the smallest.
     pub(super) fn open(
         context: &Arc<Context>,
+        kernels: Arc<JpegKernels>,
         shape: &JpegShape,
         times: Arc<Mutex<JpegTimes>>,
     ) -> Result<Self> {
-        let kernels = JpegKernels::load(context)?;
         let again = AgainStage::new(context, shape.row_bytes)?;
         let (lanes, shape) = Self::lanes(context, &kernels, *shape)?;
         Ok(Self {
@@ -228,10 +231,17 @@ impl Feeder {
         match (rests, self.open.is_empty()) {
             (false, _) => orders.try_recv(),
             (true, true) => orders.recv().map_err(|_| TryRecvError::Disconnected),
-            (true, false) => orders.recv_timeout(LOOK).map_err(|why| match why {
+            (true, false) => orders.recv_timeout(self.rest()).map_err(|why| match why {
                 RecvTimeoutError::Timeout => TryRecvError::Empty,
                 RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
             }),
+        }
+    }
+
+    fn rest(&self) -> Duration {
+        match self.lanes.iter().any(|lane| lane.under_way() > 0) {
+            true => LOOK,
+            false => REST,
         }
     }
 
@@ -274,7 +284,7 @@ impl Feeder {
     }
 
     /// Whether what waits is worth a part: as many as one has, or all there will be of a batch.
-    /// Where no lane has anything to do, less is.
+    /// Where the next lane has nothing to do, half as many are.
     fn has_enough(&self) -> bool {
         let waiting = self.open.iter().map(|open| open.waiting.len());
         let last = |open: &Open| open.has_come() && !open.waiting.is_empty();
@@ -316,12 +326,15 @@ impl Feeder {
                 continue;
             };
             open.in_lanes -= rows.len();
-            let mut again = 0;
+            let mut verdicts = Vec::new();
             for (row, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
-                open.made.verdicts.extend(self.again.decode(&job, *row)?);
-                again += 1;
+                verdicts.extend(self.again.decode(&job, *row)?);
+                // One by one: who waits for a batch sees that it goes on.
+                self.note(|times| times.decoded_again += 1);
             }
-            self.note(|times| times.decoded_again += again);
+            if let Some(open) = self.open.iter_mut().find(|o| Arc::ptr_eq(&o.job, &job)) {
+                open.made.verdicts.extend(verdicts);
+            }
         }
         self.tick();
         Ok(())

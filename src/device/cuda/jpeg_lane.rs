@@ -241,9 +241,9 @@ impl Lane {
             what: format!("{} rows in a part of JPEGs", descriptors.len()),
         })?;
         room.copy_from_slice(bytes);
-        // SAFETY: `written` is the lane's, and is written again when the part before the next one
-        // is submitted, which is behind the end of this one; `descriptors` is used in this stream
-        // alone.
+        // SAFETY: `written` is the lane's, and is written again for the part after the next, once
+        // this one was waited for (`JpegLane::add` refuses a third); `descriptors` is used in this
+        // stream alone.
         unsafe {
             let (stream, from) = (self.decoder.stream(), self.written[self.turn].as_ptr());
             stream.upload(&self.descriptors, from, bytes.len())?;

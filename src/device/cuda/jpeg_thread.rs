@@ -18,6 +18,7 @@ use super::context::{Context, Event};
 use super::crop_stage::Target;
 use super::jpeg_feeder::{Feeder, Order, Report};
 use super::jpeg_lane::Job;
+use super::jpeg_stage::JpegKernels;
 use crate::device::JpegTimes;
 use crate::device::coded_rows::{CodedBatch, Made};
 use crate::device::launch::KernelEmission;
@@ -27,6 +28,9 @@ use crate::sys::clock::RunningClock;
 
 /// How long a sleep is between two looks at the time.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long it may take to open a device and to load the kernels, which a driver compiles when it
+/// first meets them: several processes of a machine may do so at a time.
+const OPEN: Duration = Duration::from_secs(300);
 /// How long the end of a thread is waited for whose decoder is open.
 const END: Duration = Duration::from_secs(1);
 
@@ -39,7 +43,7 @@ pub(crate) struct JpegThread {
     process: u32,
     /// Of batches that are not reported: before what their memory is not written.
     after: VecDeque<Vec<Arc<Event>>>,
-    /// Time that was waited for a device that could work, and parts that it had then.
+    /// Time that was waited for a device that could work, and what was done by then.
     waited: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
@@ -51,6 +55,7 @@ pub(crate) struct JpegThread {
 struct Ends {
     orders: Sender<Order>,
     context: Receiver<Result<Arc<Context>>>,
+    begin: Sender<()>,
     opened: Receiver<Result<()>>,
     reports: Receiver<Result<Report>>,
     thread: JoinHandle<()>,
@@ -65,6 +70,7 @@ impl JpegThread {
     pub(crate) fn start(ordinal: u32, shape: JpegShape, limit: Duration) -> Result<Self> {
         let (orders, to_do) = mpsc::channel();
         let (say_context, context) = mpsc::channel();
+        let (begin, may_begin) = mpsc::channel();
         let (say_opened, opened) = mpsc::channel();
         let (report, reports) = mpsc::channel();
         let times = Arc::new(Mutex::new(JpegTimes::default()));
@@ -80,8 +86,16 @@ impl JpegThread {
             if say_context.send(Ok(context.clone())).is_err() {
                 return;
             }
-            match Feeder::open(&context, &shape, theirs) {
-                Ok(feeder) => {
+            let opened = JpegKernels::load(&context).and_then(|kernels| {
+                // Nobody begins where the run does not.
+                match may_begin.recv() {
+                    Ok(()) => Feeder::open(&context, kernels, &shape, theirs).map(Some),
+                    Err(_) => Ok(None),
+                }
+            });
+            match opened {
+                Ok(None) => {}
+                Ok(Some(feeder)) => {
                     if say_opened.send(Ok(())).is_ok() {
                         feeder.feed(&to_do, &report);
                     }
@@ -99,6 +113,7 @@ impl JpegThread {
             ends: Some(Ends {
                 orders,
                 context,
+                begin,
                 opened,
                 reports,
                 thread,
@@ -121,12 +136,15 @@ impl JpegThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Waits until the decoder has all its memory.
+    /// Lets the decoder take its memory, which it may take less of than was asked for, and waits
+    /// until it has: behind whatever takes memory that cannot be less.
     ///
     /// # Errors
     /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
     pub(crate) fn opened(&mut self) -> Result<()> {
         if !self.is_open {
+            // Where nobody receives it, `opening` says why.
+            let _ = self.ends()?.begin.send(());
             self.opening(|ends| &ends.opened)?;
             self.is_open = true;
         }
@@ -140,9 +158,9 @@ impl JpegThread {
             match of(self.ends()?).recv_timeout(LOOK) {
                 Ok(opened) => return opened.map_err(|why| self.fail(why)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                Err(RecvTimeoutError::Timeout) if waited.read(LOOK) < self.limit => {}
+                Err(RecvTimeoutError::Timeout) if waited.read(LOOK) < OPEN.max(self.limit) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let limit = self.limit;
+                    let limit = OPEN.max(self.limit);
                     return Err(self.fail(Error::Device {
                         what: format!(
                             "the device's JPEG decoder did not open within {limit:?}: use decode_on \
@@ -281,7 +299,9 @@ impl JpegThread {
         // Of newer ones too: a part may have pictures of several.
         let mut events = self.after.iter().flatten();
         let is_read = events.any(|event| matches!(event.is_over(), Ok(false)));
-        let parts = self.times().parts;
+        let times = self.times();
+        // While the CPU decodes what was flagged, the device has nothing to do.
+        let parts = times.parts + times.decoded_again;
         if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != parts) {
             self.waited = None;
         }
@@ -347,12 +367,13 @@ impl Drop for JpegThread {
         let Ends {
             orders,
             context,
+            begin,
             opened,
             reports,
             thread,
         } = ends;
         // The thread ends behind what its lanes are at: the channel of its reports closes then.
-        drop((orders, context, opened));
+        drop((orders, context, begin, opened));
         // One that still opens its device is waited for: a process that ends while CUDA is started in
         // it may hang.
         let end = if self.is_open { END } else { self.limit };

@@ -49,7 +49,6 @@ const SHAPE: JpegShape = JpegShape {
     pixels: PLACES.capacity - PLACES.tables,
     rows: ROWS,
     row_bytes: PLACES.capacity,
-    batch_tables: ROWS * PLACES.tables,
     row_tables: PLACES.tables,
 };
 const PLACES: RowPlaces = RowPlaces {

@@ -181,17 +181,16 @@ impl DeviceWork<'_> {
         let rule = self.program.crops?;
         let (pictures, pixels) = (self.jpegs?, self.row_pixels()?);
         let batches = self.batches();
-        let most = |bytes: &dyn Fn((u32, u32), u32) -> usize| {
-            let all = batches.iter().map(|(size, rows)| bytes(*size, *rows));
+        let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
+            let all = batches.iter().map(|(size, _)| bytes(*size));
             all.max().unwrap_or(0)
         };
         Some(JpegShape {
             limits: JpegShape::limits(pictures, pixels),
             pixels,
             rows: self.plan.most_rows() as usize,
-            row_bytes: most(&|size, _| places(rule, size).capacity),
-            batch_tables: most(&|size, rows| rows as usize * places(rule, size).tables),
-            row_tables: most(&|size, _| places(rule, size).tables),
+            row_bytes: most(&|size| places(rule, size).capacity),
+            row_tables: most(&|size| places(rule, size).tables),
         })
     }
 
@@ -217,6 +216,11 @@ impl DeviceWork<'_> {
         let shape = self.jpeg_shape();
         let started = shape.map(|shape| JpegThread::start(ordinal, shape, DECODE_LIMIT));
         started.transpose()
+    }
+
+    /// Bytes of the host that a run has pinned for JPEGs, beside the ring.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.jpeg_shape().map_or(0, |jpegs| jpegs.pinned_bytes())
     }
 
     /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those

@@ -161,6 +161,10 @@ impl JpegDecoder {
         if header.multi_scan || header.arithmetic || self.truncated != Truncated::Refuse {
             return None;
         }
+        // At most every other byte is stuffed: of a larger file the data have no room.
+        if bytes.len().saturating_sub(header.scan_start) / 2 > out.len() {
+            return None;
+        }
         self.check(bytes, header, scale, want).ok()?;
         let job = job(bytes, header, scale, want);
         write_row(&job, scratch.baseline.form(), out).ok()

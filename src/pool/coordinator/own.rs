@@ -59,6 +59,7 @@ pub struct Life {
 
 /// The first line of `main` of a program that can do `kinds`: what
 /// [`featherload::init`](crate::init()) is for the library's own.
+#[cfg(feature = "internals")]
 pub fn init(kinds: &[JobKind]) {
     init_with_others(kinds, &[]);
 }
