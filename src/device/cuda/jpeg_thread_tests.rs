@@ -842,8 +842,8 @@ fn a_thread_ends_behind_what_it_works_on() {
         "a_thread_ends_behind_what_it_works_on",
         &[("STANDIN_SLOW", "200")],
         || {
-            let mut running = Running::start();
-            // Before the decoder is open, too; and one that is never whole.
+            let mut running = Running::opened(LONG);
+            // And one that is never whole.
             let batch = Batch::first(40);
             let (first, rows) = running.open(&batch).unwrap();
             rows.come(40);
