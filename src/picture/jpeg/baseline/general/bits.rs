@@ -44,7 +44,7 @@ impl Bits {
         }
     }
 
-    /// The next bits, zeros behind the last.
+    /// The next bits; zeros after the end of the data.
     #[inline(always)]
     pub(super) fn peek(self) -> u64 {
         self.next
