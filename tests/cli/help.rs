@@ -64,5 +64,5 @@ fn completions_and_man_pages_have_every_command() {
     }
     let bench = fs::read_to_string(man.join("featherload-bench.1")).unwrap();
     // With the text of options that the first page leaves out.
-    assert!(bench.contains("Measure the decoder alone"), "{bench}");
+    assert!(bench.contains("Measure the CPU decoder alone"), "{bench}");
 }
