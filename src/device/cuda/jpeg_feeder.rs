@@ -238,6 +238,7 @@ impl Feeder {
         }
     }
 
+    /// How long a sleep is.
     fn rest(&self) -> Duration {
         match self.lanes.iter().any(|lane| lane.under_way() > 0) {
             true => LOOK,
@@ -322,18 +323,14 @@ impl Feeder {
     /// Notes what a lane has made, and has what the kernels flagged decoded again.
     fn account(&mut self, parts: Option<Vec<PartOfJob>>) -> Result<()> {
         for PartOfJob { job, rows, errors } in parts.into_iter().flatten() {
-            let Some(open) = self.open.iter_mut().find(|o| Arc::ptr_eq(&o.job, &job)) else {
-                continue;
-            };
-            open.in_lanes -= rows.len();
-            let mut verdicts = Vec::new();
+            let of = self.open.iter().position(|o| Arc::ptr_eq(&o.job, &job));
+            let Some(at) = of else { continue };
+            self.open[at].in_lanes -= rows.len();
             for (row, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
-                verdicts.extend(self.again.decode(&job, *row)?);
-                // One by one: who waits for a batch sees that it goes on.
+                let verdict = self.again.decode(&job, *row)?;
+                self.open[at].made.verdicts.extend(verdict);
+                // One by one: a consumer that waits for the batch sees progress.
                 self.note(|times| times.decoded_again += 1);
-            }
-            if let Some(open) = self.open.iter_mut().find(|o| Arc::ptr_eq(&o.job, &job)) {
-                open.made.verdicts.extend(verdicts);
             }
         }
         self.tick();

@@ -1,8 +1,8 @@
 //! A batch that workers are filling, for a device that decodes its JPEGs, row by row.
 //!
 //! In the consumer, in the thread of JPEGs. What workers wrote of a row is checked before a kernel
-//! sees it. A row that no worker in its senses writes is none of the device's: who takes the batch
-//! finds it too, and ends the run.
+//! sees it. A row that was destroyed is not decoded here. Closing its batch finds it, too, and ends
+//! the run.
 
 use std::fmt;
 use std::ops::Range;
