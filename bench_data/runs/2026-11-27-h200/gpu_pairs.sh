@@ -7,8 +7,9 @@ b() { n=$1; d=$2; shift 2
 import json,sys
 try: r=json.load(open('out.json'))
 except Exception as e: print(sys.argv[1],open('err.txt').read()[-600:]); sys.exit()
-j=r['loader']['device']['jpegs']; s=r['spread']
-print(f"{sys.argv[1]}: {r['images_per_s']:.0f} images/s (epochs {s['min_images_per_s']:.0f} to {s['max_images_per_s']:.0f}), first batch {r['first_batch_ms']:.0f} ms, device {r['gpu_mib']:.0f} MiB, CPU {r['cpu_s_per_1k_images']:.3f} s/1k, decoded on GPU {j['pictures']} of {r['samples']}",flush=True)
+j=(r['loader'].get('device') or {}).get('jpegs') or {}; s=r['spread']
+if not s: print(f"{sys.argv[1]}: {r['images_per_s']:.0f} images/s",flush=True); sys.exit()
+print(f"{sys.argv[1]}: {r['images_per_s']:.0f} images/s (epochs {s['min_images_per_s']:.0f} to {s['max_images_per_s']:.0f}), first batch {r['first_batch_ms']:.0f} ms, device {r['gpu_mib']:.0f} MiB, CPU {r['cpu_s_per_1k_images']:.3f} s/1k, decoded on GPU {j.get('pictures', 0)} of {r['samples']}",flush=True)
 P
   head -c 200 err.txt; }
 d() { timeout 90 python3 gpu_dali.py "$@" 2>&1 | grep -E "^DALI|rror" | tail -3; }

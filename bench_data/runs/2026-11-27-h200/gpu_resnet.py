@@ -1,6 +1,6 @@
 """ResNet-50 training in bf16 at batch 256: gpu_resnet.py PHOTOS CASE..., each case `synthetic`, `held`,
 `torch:WORKERS`, or `cpu|gpu|auto:WORKERS`. Prints images/s of 100 steps behind 30."""
-import os, statistics, sys, time
+import os, sys, time
 import torch, torchvision
 from torchvision.transforms import v2
 
@@ -72,7 +72,6 @@ def step(x, y):
 for case in cases:
     name, _, workers = case.partition(":")
     source = synthetic() if name == "synthetic" else held() if name == "held" else torchs(int(workers)) if name == "torch" else ours(name, int(workers))
-    rates, n, last = [], 0, None
     warm, steps = (6, 15) if name == "torch" else (WARM, STEPS)
     seen = 0
     for x, y in source:
