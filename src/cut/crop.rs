@@ -124,9 +124,14 @@ impl CropRoom {
         (CROP_HEADER + self.tables).next_multiple_of(64)
     }
 
+    /// Where they end at most, bytes of the row.
+    pub(crate) fn pixels_end(self) -> usize {
+        (self.pixels_at() + self.pixels).next_multiple_of(64)
+    }
+
     /// Bytes of a row. A multiple of 64: the kernel reads whole vectors.
     pub(crate) fn row_bytes(self) -> usize {
-        (self.pixels_at() + self.pixels).next_multiple_of(64)
+        (self.pixels_at() + self.coded).next_multiple_of(64)
     }
 }
 
@@ -151,7 +156,11 @@ impl CropHeader {
 
     /// Whether weights and pixels, or the coded crop, have room.
     pub(crate) fn fits(&self, room: CropRoom) -> bool {
-        self.table_bytes() <= room.tables as u64 && self.held_bytes() <= room.pixels as u64
+        let held = match self.coded {
+            0 => room.pixels,
+            _ => room.coded,
+        };
+        self.table_bytes() <= room.tables as u64 && self.held_bytes() <= held as u64
     }
 
     pub(crate) fn flags(placement: Placement) -> u32 {
@@ -251,6 +260,7 @@ mod tests {
     const ROOM: CropRoom = CropRoom {
         tables: 4 * (6 * 4 + 4 * 6),
         pixels: 3 * 10 * 8,
+        coded: 3 * 10 * 8,
     };
 
     fn read(change: impl Fn(&mut CropHeader)) -> Result<CropHeader, String> {

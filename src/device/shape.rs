@@ -27,6 +27,8 @@ pub(crate) struct RowPlaces {
     pub(crate) capacity: usize,
     /// Bytes at a row's beginning that its tables lie in.
     pub(crate) tables: usize,
+    /// Where the pixels of a row end at most, bytes, a multiple of 16. A coded crop may end behind.
+    pub(crate) pixels_end: usize,
 }
 
 impl RowPlaces {
@@ -34,7 +36,7 @@ impl RowPlaces {
     pub(crate) fn copied(self, upload: Upload) -> usize {
         match upload {
             Upload::InPlace => self.tables,
-            Upload::Copied => self.capacity,
+            Upload::Copied => self.pixels_end,
         }
     }
 }
@@ -69,13 +71,20 @@ const CODED: usize = 128 << 10;
 /// whole ImageNet photos and 105,000 of their random crops.
 const WINDOW: usize = 112 << 10;
 
+/// Bytes of a row that the pixels of a crop, and a coded crop in their place, take at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegRoom {
+    pub(crate) pixels: usize,
+    pub(crate) coded: usize,
+}
+
 /// What JPEGs are decoded with on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegShape {
     /// Of a part.
     pub(crate) limits: PartLimits,
-    /// Bytes of a row that its pixels, or its coded crop, take at most.
-    pub(crate) pixels: usize,
+    /// What a row has room for at most.
+    pub(crate) room: JpegRoom,
     /// Rows of a batch at most.
     pub(crate) rows: usize,
     /// Bytes of a row at most.
@@ -96,25 +105,26 @@ impl JpegShape {
     pub(crate) fn smaller(&self) -> Option<Self> {
         let pictures = self.limits.pictures / 2;
         (pictures >= *PART.start()).then(|| Self {
-            limits: Self::limits(pictures, self.pixels),
+            limits: Self::limits(pictures, self.room),
             ..*self
         })
     }
 
     /// What each picture is within, whatever the size of parts: so who decodes a file does not
     /// follow from memory.
-    pub(crate) fn of_pictures(pixels: usize) -> PartLimits {
-        Self::limits(*PART.start(), pixels)
+    pub(crate) fn of_pictures(room: JpegRoom) -> PartLimits {
+        Self::limits(*PART.start(), room)
     }
 
-    /// What a part of so many pictures may hold, the pixels of whose crops take at most `pixels`
-    /// bytes of a row.
-    pub(crate) fn limits(pictures: usize, pixels: usize) -> PartLimits {
-        // A crop that was decoded at half its size counts four times.
-        let largest = 4 * pixels / 3;
+    /// What a part of so many pictures may hold, whose rows have this room.
+    pub(crate) fn limits(pictures: usize, room: JpegRoom) -> PartLimits {
+        // A crop that was decoded at half its size counts four times, and large pictures are
+        // decoded at a quarter, too. At an eighth there are no coefficients.
+        let times = if room.coded > room.pixels { 16 } else { 4 };
+        let largest = times * room.pixels / 3;
         PartLimits {
             pictures,
-            rows: (pictures * CODED).max(pixels),
+            rows: (pictures * CODED).max(room.coded),
             pixels: (pictures * WINDOW).max(largest),
         }
     }
@@ -226,10 +236,14 @@ mod tests {
         };
         assert_eq!(larger.device_bytes(), (8 + 2 + 4 + 3 * 4) << 20);
         assert_eq!(rows_bytes(0, 9), 8 << 20);
+        const ROOM: JpegRoom = JpegRoom {
+            pixels: 853_000,
+            coded: 853_000,
+        };
         for pictures in JpegShape::parts(256) {
             let jpegs = JpegShape {
-                limits: JpegShape::limits(pictures, 853_000),
-                pixels: 853_000,
+                limits: JpegShape::limits(pictures, ROOM),
+                room: ROOM,
                 rows: 256,
                 row_bytes: 870_000,
                 row_tables: 1 << 14,

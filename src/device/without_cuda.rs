@@ -99,7 +99,7 @@ pub(crate) type Target = Arc<Context>;
 pub(crate) enum JpegThread {}
 
 impl JpegThread {
-    pub(crate) fn start(_ordinal: u32, _: JpegShape, _: Duration) -> Result<Self> {
+    pub(crate) fn start(_ordinal: u32, _: Duration) -> Result<Self> {
         Err(Error::Device {
             what: MISSING.into(),
         })
@@ -113,7 +113,7 @@ impl JpegThread {
         match *self {}
     }
 
-    pub(crate) fn opened(&mut self) -> Result<()> {
+    pub(crate) fn opened(&mut self, _: JpegShape) -> Result<()> {
         match *self {}
     }
 

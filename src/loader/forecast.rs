@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
+use crate::device::DecodeOn;
 use crate::error::{Error, Result, SampleFault};
 use crate::forecast::{DrawnSteps, LargestSample, MemoryForecast, MemoryLimit, Outline};
 use crate::jobs::images::on_device;
 use crate::loader::builder::LoaderBuilder;
+use crate::loader::coded_room::coded_room;
 use crate::loader::epoch::Loader;
 use crate::loader::jpeg_decoding;
 use crate::loader::jpeg_decoding::JpegOutlook;
@@ -90,10 +92,6 @@ impl LoaderBuilder {
         on_device::check(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let asked = self.depth;
-        let decodes = uploads
-            .as_ref()
-            .is_some_and(|uploads| uploads.jpegs.is_some());
-        let jpegs = jpeg_decoding::outlook(self.decode_on, self.device, &program, decodes);
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
@@ -105,8 +103,17 @@ impl LoaderBuilder {
             limits: self.limits,
             on_error: self.on_error,
             forecasts: true,
+            coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
+        let program = &prepared.program;
+        let needed = self.decode_on == DecodeOn::Gpu;
+        let uploads =
+            (uploads.map(|uploads| uploads.with_rows_of(program, asked, needed))).transpose()?;
+        let decodes = uploads
+            .as_ref()
+            .is_some_and(|uploads| uploads.jpegs.is_some());
+        let jpegs = jpeg_decoding::outlook(self.decode_on, self.device, program, decodes);
         let limit = MemoryLimit::lowest(self.memory_limit);
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
@@ -126,7 +133,7 @@ impl LoaderBuilder {
         let picture = largest
             .as_ref()
             .map_or((1080, 1920), |l| (l.height, l.width));
-        let drawn = draw(&prepared, &program, &self.limits, rows);
+        let drawn = draw(&prepared, program, &self.limits, rows);
         let forecast = Forecast {
             outline: Outline::of(&self.recipe, picture)?,
             memory,
@@ -137,7 +144,7 @@ impl LoaderBuilder {
             samples: prepared.index.len(),
             scan: prepared.scan,
             batches: prepared.plan.batches(),
-            profile: NumericProfile::of(&program),
+            profile: NumericProfile::of(program),
             jpegs,
             drawn,
         };
@@ -165,8 +172,13 @@ impl LoaderBuilder {
             limits: self.limits,
             on_error: self.on_error,
             forecasts: true,
+            coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
+        let program = &prepared.program;
+        let needed = self.decode_on == DecodeOn::Gpu;
+        let uploads =
+            (uploads.map(|uploads| uploads.with_rows_of(program, asked, needed))).transpose()?;
         let limit = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)));

@@ -14,6 +14,7 @@
 //! All in the consumer. Never in here: how rows are made.
 
 mod builder;
+mod coded_room;
 mod epoch;
 mod forecast;
 mod jpeg_decoding;

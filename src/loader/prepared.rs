@@ -16,6 +16,7 @@ use crate::jobs::images::mixed;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::Packing;
 use crate::jobs::shards::MAPPED_SHARDS;
+use crate::loader::coded_room::CodedRoom;
 use crate::loader::order;
 use crate::loader::source::Source;
 use crate::loader::upload::{UploadChoice, Uploads};
@@ -32,6 +33,8 @@ pub(super) struct Prepared {
     pub(super) fetcher: Option<Fetcher>,
     pub(super) plan: Plan,
     pub(super) packing: Packing,
+    /// What runs for each sample: that which was wanted, with rows as the data set needs them.
+    pub(super) program: SampleProgram,
     /// Those of the packing, for the job.
     pub(super) sizes: Option<Sizes>,
     /// Samples that are tried in the place of one that gives no pixels.
@@ -53,6 +56,8 @@ pub(super) struct Wanted<'a> {
     pub(super) on_error: OnError,
     /// Whether all headers are read for the memory that they need.
     pub(super) forecasts: bool,
+    /// Where a device decodes JPEGs.
+    pub(super) coded: Option<CodedRoom>,
 }
 
 /// What the host's memory decides.
@@ -140,13 +145,18 @@ impl Prepared {
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = wanted.on_error.tries(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
-        let packing = Packing::new(program, plan.clone(), tries, limits, sizes)?;
+        let program = match wanted.coded {
+            Some(coded) => coded.of(program, &index, &limits, plan.most_rows()),
+            None => program.clone(),
+        };
+        let packing = Packing::new(&program, plan.clone(), tries, limits, sizes)?;
         Ok(Self {
             index,
             scan,
             fetcher,
             plan,
             packing,
+            program,
             sizes: for_job,
             tries,
             worst,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::data::index::Index;
-use crate::device::Device;
+use crate::device::{DecodeOn, Device};
 use crate::error::{self, Error, Result};
 use crate::fetch::client::Fetcher;
 use crate::forecast::MemoryLimit;
@@ -23,6 +23,7 @@ use crate::jobs::images::run::{Run, place_of};
 use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
+use crate::loader::coded_room::coded_room;
 use crate::loader::epoch::{Loader, check_start, mark_to_resume};
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
@@ -62,7 +63,9 @@ impl LoaderBuilder {
         let crew = self.crew.launch(KINDS)?;
         // Behind the coordinator, beside all that follows: it takes longer than that.
         let jpegs = match (&uploads, self.device) {
-            (Some(uploads), Device::Cuda(ordinal)) => uploads.start_jpegs(ordinal)?,
+            (Some(uploads), Device::Cuda(ordinal)) if uploads.jpegs.is_some() => {
+                Some(on_device::start_jpegs(ordinal)?)
+            }
             _ => None,
         };
         let host = self
@@ -77,8 +80,19 @@ impl LoaderBuilder {
             limits: self.limits,
             on_error: self.on_error,
             forecasts: self.memory_limit.is_some(),
+            coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
+        let program = prepared.program.clone();
+        let needed = self.decode_on == DecodeOn::Gpu;
+        let uploads =
+            (uploads.map(|uploads| uploads.with_rows_of(&program, asked, needed))).transpose()?;
+        // Nothing to do for it, where rows with more room leave none on the device.
+        let jpegs = jpegs.filter(|_| {
+            uploads
+                .as_ref()
+                .is_some_and(|uploads| uploads.jpegs.is_some())
+        });
         let Settled {
             memory,
             upload,

@@ -7,7 +7,6 @@
 use serde::Serialize;
 
 use crate::device::Upload;
-use crate::device::cuda::JpegThread;
 use crate::device::shape::{JpegShape, MOST_ROWS};
 use crate::error::{Error, Result, needed, room};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
@@ -102,20 +101,23 @@ impl Uploads<'_> {
         Ok(self)
     }
 
-    /// Starts what decodes JPEGs on the device, if it does.
+    /// The same for rows of this program, which differ in the room for coded crops: the parts that
+    /// there is room for are chosen anew.
     ///
     /// # Errors
-    /// No further thread.
-    pub(super) fn start_jpegs(&self, ordinal: u32) -> Result<Option<JpegThread>> {
-        let plan = self.batches(self.plan.batch)?;
-        let work = DeviceWork {
-            program: self.program,
-            plan: &plan,
-            upload: Upload::InPlace,
-            outputs: 0,
-            jpegs: self.jpegs,
-        };
-        work.start_jpegs(ordinal)
+    /// As [`Uploads::decoding`].
+    pub(super) fn with_rows_of<'b>(
+        self,
+        program: &'b SampleProgram,
+        depth: Depth,
+        needed: bool,
+    ) -> Result<Uploads<'b>> {
+        let decodes = self.jpegs.is_some();
+        let uploads = Uploads { program, ..self };
+        match decodes && *program != *self.program {
+            true => uploads.decoding(depth, needed),
+            false => Ok(uploads),
+        }
     }
 
     /// The batches, when a launch has room for their rows.

@@ -24,6 +24,8 @@ pub(crate) struct CropRule {
     support: Option<f64>,
     /// Rows may have a contrast step.
     contrast: bool,
+    /// Bytes that a coded crop may take, where that is more than pixels may.
+    coded: usize,
 }
 
 /// Bytes of the row of a crop.
@@ -33,6 +35,8 @@ pub(crate) struct CropRoom {
     pub(crate) tables: usize,
     /// For the pixels.
     pub(crate) pixels: usize,
+    /// For a coded crop in their place; not less than for the pixels.
+    pub(crate) coded: usize,
 }
 
 /// Colour steps that a device does of a row.
@@ -76,6 +80,7 @@ impl CropRule {
             skew: USUAL_SKEW,
             support: None,
             contrast: false,
+            coded: 0,
         };
         let (mut colored, mut bordered, mut count, mut means) = (None, None, 0, 0);
         for unit in order {
@@ -139,6 +144,12 @@ impl CropRule {
         self.contrast
     }
 
+    /// The same, with room for coded crops of so many bytes. Crops that are handed over as pixels
+    /// are the same ones.
+    pub(crate) fn with_coded(self, coded: usize) -> Self {
+        Self { coded, ..self }
+    }
+
     /// The room for rows of this height and width.
     pub(crate) fn room(&self, (height, width): (u32, u32)) -> CropRoom {
         let (h, w) = (f64::from(height), f64::from(width));
@@ -151,9 +162,11 @@ impl CropRule {
                 2.0 * (support * REDUCTION * self.skew).ceil() + 1.0,
             ),
         };
+        let pixels = 3 * pixels as usize;
         CropRoom {
             tables: (4.0 * (h + w) * (1.0 + taps)) as usize,
-            pixels: 3 * pixels as usize,
+            pixels,
+            coded: pixels.max(self.coded),
         }
     }
 }

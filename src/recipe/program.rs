@@ -230,6 +230,14 @@ impl SampleProgram {
         })
     }
 
+    /// The same, with room for coded crops of so many bytes in the rows that a device makes.
+    pub(crate) fn with_coded_room(&self, bytes: usize) -> Self {
+        Self {
+            crops: self.crops.map(|rule| rule.with_coded(bytes)),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.recipe
     }

@@ -240,6 +240,16 @@ pub(crate) fn header_of(
     header.read_as(upright).boxed(index.pixel_box(id))
 }
 
+/// As [`super::jpeg_lengths`].
+pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
+    let mut files = Files::default();
+    let step = index.len().div_ceil(count.max(1)).max(1);
+    let ids = (0..index.len()).step_by(step as usize);
+    let found = ids.filter_map(|id| files.read(index, id, limits).ok());
+    let jpegs = found.filter(|(header, _)| header.format == Format::Jpeg);
+    jpegs.map(|(_, bytes)| bytes).collect()
+}
+
 /// The header of the picture at a path, as the file has it.
 pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, SampleFault> {
     let path = CString::new(path.as_os_str().as_bytes())

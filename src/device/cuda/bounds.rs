@@ -94,7 +94,7 @@ fn used_by(
         return Some(0);
     }
     tables_end(row, i, emission, places)?;
-    pixels_end(row, (i * places.capacity) as u64, places.capacity)
+    pixels_end(row, (i * places.capacity) as u64, places.pixels_end)
 }
 
 /// Where the tables of row `i` end in its part; none as for [`used_by`].
@@ -161,6 +161,7 @@ mod tests {
     const PLACES: RowPlaces = RowPlaces {
         capacity: 1024,
         tables: 256,
+        pixels_end: 1024,
     };
     const MEMORY: usize = 4096;
 

@@ -190,7 +190,7 @@ impl CropStage {
         let (width, parts) = match read {
             Upload::InPlace => (places.tables, 1),
             Upload::Copied => (
-                most.next_multiple_of(COPY_STEP).min(places.capacity),
+                most.next_multiple_of(COPY_STEP).min(pitch),
                 PARTS.min(rows.len()),
             ),
         };

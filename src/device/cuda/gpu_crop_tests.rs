@@ -64,6 +64,7 @@ impl Batch {
             places: RowPlaces {
                 capacity: room.row_bytes(),
                 tables: room.pixels_at(),
+                pixels_end: room.pixels_end(),
             },
             emission: program.emission,
             size,

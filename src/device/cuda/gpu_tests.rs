@@ -196,6 +196,7 @@ impl Slot {
         RowPlaces {
             capacity: self.capacity,
             tables: self.tables,
+            pixels_end: self.capacity,
         }
     }
 

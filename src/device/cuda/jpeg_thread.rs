@@ -55,19 +55,18 @@ pub(crate) struct JpegThread {
 struct Ends {
     orders: Sender<Order>,
     context: Receiver<Result<Arc<Context>>>,
-    begin: Sender<()>,
+    begin: Sender<JpegShape>,
     opened: Receiver<Result<()>>,
     reports: Receiver<Result<Report>>,
     thread: JoinHandle<()>,
 }
 
 impl JpegThread {
-    /// Starts the thread, which opens the device and then its decoder. `limit`: how long
-    /// that, and a batch, may take.
+    /// Starts the thread, which opens the device. `limit`: how long that, and a batch, may take.
     ///
     /// # Errors
     /// No further thread.
-    pub(crate) fn start(ordinal: u32, shape: JpegShape, limit: Duration) -> Result<Self> {
+    pub(crate) fn start(ordinal: u32, limit: Duration) -> Result<Self> {
         let (orders, to_do) = mpsc::channel();
         let (say_context, context) = mpsc::channel();
         let (begin, may_begin) = mpsc::channel();
@@ -89,7 +88,7 @@ impl JpegThread {
             let opened = JpegKernels::load(&context).and_then(|kernels| {
                 // Nobody begins where the run does not.
                 match may_begin.recv() {
-                    Ok(()) => Feeder::open(&context, kernels, &shape, theirs).map(Some),
+                    Ok(shape) => Feeder::open(&context, kernels, &shape, theirs).map(Some),
                     Err(_) => Ok(None),
                 }
             });
@@ -136,15 +135,15 @@ impl JpegThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Lets the decoder take its memory, which it may take less of than was asked for, and waits
+    /// Lets the decoder take the memory of this shape, which it may take less of than was asked for, and waits
     /// until it has: behind whatever takes memory that cannot be less.
     ///
     /// # Errors
     /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
-    pub(crate) fn opened(&mut self) -> Result<()> {
+    pub(crate) fn opened(&mut self, shape: JpegShape) -> Result<()> {
         if !self.is_open {
             // Where nobody receives it, `opening` says why.
-            let _ = self.ends()?.begin.send(());
+            let _ = self.ends()?.begin.send(shape);
             self.opening(|ends| &ends.opened)?;
             self.is_open = true;
         }

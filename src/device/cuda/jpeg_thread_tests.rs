@@ -23,7 +23,7 @@ use super::standin::{Log, with_standin};
 use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Made, Verdict};
 use crate::device::jpeg_part::{KERNELS, PartLimits};
 use crate::device::launch::{KernelEmission, KernelRow};
-use crate::device::shape::{GRANULE, JPEG_LANES, JpegShape, RowPlaces};
+use crate::device::shape::{GRANULE, JPEG_LANES, JpegRoom, JpegShape, RowPlaces};
 use crate::error::{Error, FaultKind, SampleFault};
 use crate::picture::jpeg::fixtures::{Sampling, encode};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
@@ -46,7 +46,10 @@ const SHAPE: JpegShape = JpegShape {
         rows: 1 << 20,
         pixels: 1 << 20,
     },
-    pixels: PLACES.capacity - PLACES.tables,
+    room: JpegRoom {
+        pixels: PLACES.capacity - PLACES.tables,
+        coded: PLACES.capacity - PLACES.tables,
+    },
     rows: ROWS,
     row_bytes: PLACES.capacity,
     row_tables: PLACES.tables,
@@ -54,6 +57,7 @@ const SHAPE: JpegShape = JpegShape {
 const PLACES: RowPlaces = RowPlaces {
     capacity: 4096,
     tables: 256,
+    pixels_end: 4096,
 };
 /// Of a row on the device: 4 x 8 pixels.
 const ROW: usize = 3 * 4 * 8;
@@ -258,7 +262,7 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        Self::over(JpegThread::start(0, SHAPE, LONG).unwrap())
+        Self::over(JpegThread::start(0, LONG).unwrap())
     }
 
     fn over(mut thread: JpegThread) -> Self {
@@ -276,7 +280,7 @@ impl Running {
 
     fn opened(limit: Duration) -> Self {
         let mut running = Self::start();
-        running.thread.opened().unwrap();
+        running.thread.opened(SHAPE).unwrap();
         running.thread.set_limit(limit);
         running
     }
@@ -371,8 +375,8 @@ fn all_memory_is_taken_first_and_is_what_was_planned() {
         "all_memory_is_taken_first_and_is_what_was_planned",
         &[],
         || {
-            let mut thread = JpegThread::start(0, SHAPE, LONG).unwrap();
-            thread.opened().unwrap();
+            let mut thread = JpegThread::start(0, LONG).unwrap();
+            thread.opened(SHAPE).unwrap();
             let mut running = Running::over(thread);
             let batch = Batch::first(ROWS);
             for _ in 0..3 {
@@ -646,9 +650,9 @@ fn each_call_that_fails_at_the_opening_is_named() {
             "each_call_that_fails_at_the_opening_is_named",
             &[("STANDIN_FAIL", &plan)],
             || {
-                let mut thread = JpegThread::start(0, SHAPE, LONG).unwrap();
+                let mut thread = JpegThread::start(0, LONG).unwrap();
                 thread.context().unwrap();
-                let why = thread.opened().unwrap_err().to_string();
+                let why = thread.opened(SHAPE).unwrap_err().to_string();
                 let plan = env::var("STANDIN_FAIL").unwrap();
                 let word = match plan.contains(":700:") {
                     true => "CUDA_ERROR_700".to_owned(),
@@ -670,10 +674,13 @@ fn each_call_that_fails_at_the_opening_is_named() {
 /// Shapes of a run, where the device has less memory than was planned.
 #[test]
 fn parts_are_smaller_where_the_device_has_less() {
-    const PIXELS: usize = 150_000;
+    const ROOM: JpegRoom = JpegRoom {
+        pixels: 150_000,
+        coded: 150_000,
+    };
     let of = |pictures| JpegShape {
-        limits: JpegShape::limits(pictures, PIXELS),
-        pixels: PIXELS,
+        limits: JpegShape::limits(pictures, ROOM),
+        room: ROOM,
         ..SHAPE
     };
     for (pictures, free) in [
@@ -686,16 +693,16 @@ fn parts_are_smaller_where_the_device_has_less() {
             "parts_are_smaller_where_the_device_has_less",
             &[("STANDIN_FREE", &free)],
             || {
-                let mut thread = JpegThread::start(0, of(64), LONG).unwrap();
+                let mut thread = JpegThread::start(0, LONG).unwrap();
                 if env::var("STANDIN_FREE").unwrap() == (1 << 20).to_string() {
-                    let why = thread.opened().unwrap_err().to_string();
+                    let why = thread.opened(of(64)).unwrap_err().to_string();
                     assert!(
                         why.contains("free") && why.contains("cuMemAlloc_v2"),
                         "{why}"
                     );
                     return;
                 }
-                thread.opened().unwrap();
+                thread.opened(of(64)).unwrap();
             },
         );
         let Some(log) = log else { return };
@@ -708,7 +715,7 @@ fn parts_are_smaller_where_the_device_has_less() {
                 .filter(|l| l.ends_with(&format!(" {bytes}")))
                 .count()
         };
-        let work = |pictures| JpegShape::limits(pictures, PIXELS).memory().work;
+        let work = |pictures| JpegShape::limits(pictures, ROOM).memory().work;
         assert_eq!(has(work(pictures)), JPEG_LANES);
         assert_eq!(has(work(pictures / 2)), 0);
     }
@@ -720,10 +727,10 @@ fn a_device_that_cannot_be_opened_says_why() {
         "a_device_that_cannot_be_opened_says_why",
         &[("STANDIN_FAIL", "cuDevicePrimaryCtxRetain:46:1")],
         || {
-            let mut thread = JpegThread::start(0, SHAPE, LONG).unwrap();
+            let mut thread = JpegThread::start(0, LONG).unwrap();
             let why = thread.context().unwrap_err().to_string();
             assert!(why.contains("cuDevicePrimaryCtxRetain"), "{why}");
-            assert_eq!(thread.opened().unwrap_err().to_string(), why);
+            assert_eq!(thread.opened(SHAPE).unwrap_err().to_string(), why);
         },
     );
 }
@@ -848,7 +855,7 @@ fn a_thread_ends_behind_what_it_works_on() {
             let (first, rows) = running.open(&batch).unwrap();
             rows.come(40);
             let (second, _) = running.open(&batch).unwrap();
-            let other = JpegThread::start(0, SHAPE, LONG).unwrap();
+            let other = JpegThread::start(0, LONG).unwrap();
             drop(std::mem::replace(&mut running.thread, other));
             for output in [first, second] {
                 assert!(Arc::try_unwrap(output).is_ok());
@@ -864,7 +871,7 @@ fn a_thread_ends_behind_what_it_works_on() {
 #[test]
 fn a_thread_that_opens_its_decoder_is_waited_for() {
     let log = run("a_thread_that_opens_its_decoder_is_waited_for", &[], || {
-        let mut thread = JpegThread::start(0, SHAPE, LONG).unwrap();
+        let mut thread = JpegThread::start(0, LONG).unwrap();
         thread.context().unwrap();
         drop(thread);
     });

@@ -47,6 +47,7 @@ fn shape(outputs: usize) -> CropShape {
 const PLACES: RowPlaces = RowPlaces {
     capacity: CAPACITY,
     tables: TABLES,
+    pixels_end: CAPACITY,
 };
 
 fn emission() -> KernelEmission {

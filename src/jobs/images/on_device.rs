@@ -11,7 +11,7 @@ use crate::cut::crop::{CropHeader, Takes};
 use crate::device::cuda::{Context, CropStage, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, JpegShape, RowPlaces, rows_bytes};
+use crate::device::shape::{CropShape, JpegRoom, JpegShape, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
@@ -179,43 +179,39 @@ impl DeviceWork<'_> {
     /// What the device decodes with; none = workers decode all.
     fn jpeg_shape(&self) -> Option<JpegShape> {
         let rule = self.program.crops?;
-        let (pictures, pixels) = (self.jpegs?, self.row_pixels()?);
+        let (pictures, room) = (self.jpegs?, self.row_room()?);
         let batches = self.batches();
         let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
             let all = batches.iter().map(|(size, _)| bytes(*size));
             all.max().unwrap_or(0)
         };
         Some(JpegShape {
-            limits: JpegShape::limits(pictures, pixels),
-            pixels,
+            limits: JpegShape::limits(pictures, room),
+            room,
             rows: self.plan.most_rows() as usize,
             row_bytes: most(&|size| places(rule, size).capacity),
             row_tables: most(&|size| places(rule, size).tables),
         })
     }
 
-    /// Bytes of the pixels of a row of crops at most.
-    fn row_pixels(&self) -> Option<usize> {
+    /// Of a row of crops at most.
+    fn row_room(&self) -> Option<JpegRoom> {
         let rule = self.program.crops?;
-        let pixels = self.batches().into_iter();
-        pixels.map(|(size, _)| rule.room(size).pixels).max()
+        let rooms = self.batches().into_iter().map(|(size, _)| rule.room(size));
+        rooms
+            .map(|room| JpegRoom {
+                pixels: room.pixels,
+                coded: room.coded,
+            })
+            .reduce(|a, b| JpegRoom {
+                pixels: a.pixels.max(b.pixels),
+                coded: a.coded.max(b.coded),
+            })
     }
 
     /// What the device decodes of pictures; none = workers decode all.
     pub(crate) fn jpeg_limits(&self) -> Option<PartLimits> {
-        self.jpegs
-            .and(self.row_pixels())
-            .map(JpegShape::of_pictures)
-    }
-
-    /// Starts what decodes JPEGs, if the device does: beside whatever else a start does.
-    ///
-    /// # Errors
-    /// No further thread.
-    pub(crate) fn start_jpegs(&self, ordinal: u32) -> Result<Option<JpegThread>> {
-        let shape = self.jpeg_shape();
-        let started = shape.map(|shape| JpegThread::start(ordinal, shape, DECODE_LIMIT));
-        started.transpose()
+        self.jpegs.and(self.row_room()).map(JpegShape::of_pictures)
     }
 
     /// Bytes of the host that a run has pinned for JPEGs, beside the ring.
@@ -233,11 +229,20 @@ impl DeviceWork<'_> {
     }
 }
 
+/// Starts what decodes JPEGs: beside whatever else a start does.
+///
+/// # Errors
+/// No further thread.
+pub(crate) fn start_jpegs(ordinal: u32) -> Result<JpegThread> {
+    JpegThread::start(ordinal, DECODE_LIMIT)
+}
+
 fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
     let room = rule.room(size);
     RowPlaces {
         capacity: room.row_bytes(),
         tables: room.pixels_at(),
+        pixels_end: room.pixels_end(),
     }
 }
 
@@ -286,8 +291,8 @@ impl OnDevice {
             at_start: 0,
             context,
         };
-        if let Some(jpegs) = &mut this.jpegs {
-            jpegs.thread.opened()?;
+        if let (Some(jpegs), Some(shape)) = (&mut this.jpegs, work.jpeg_shape()) {
+            jpegs.thread.opened(shape)?;
         }
         this.at_start = this.used_bytes()?;
         Ok(this)

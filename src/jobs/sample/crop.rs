@@ -75,7 +75,7 @@ impl CropWriter {
         if !self.weights(cut, header, room, row) {
             return Ok(false);
         }
-        let coded = write(&mut row[room.pixels_at()..][..room.pixels]);
+        let coded = write(&mut row[room.pixels_at()..][..room.coded]);
         let Some(coded) = coded.and_then(|bytes| u32::try_from(bytes).ok()) else {
             return Ok(false);
         };
