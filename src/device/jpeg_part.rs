@@ -53,7 +53,6 @@ const PIXEL_TENTHS: usize = 95;
 const PICTURE: usize = 64 << 10;
 
 /// Pixels at each edge of a window whose blocks are decoded, too.
-#[cfg(test)]
 const EDGE: usize = 16;
 
 /// What a part may hold.
@@ -68,7 +67,6 @@ pub(crate) struct PartLimits {
 
 /// The pixels that a window counts for: at full size, with the blocks at its edges. `block` is
 /// the side of a block of luma at the window's scale.
-#[cfg(test)]
 pub(crate) fn window_pixels((width, height): (usize, usize), block: usize) -> usize {
     let side = |pixels: usize| pixels * 8 / block + 2 * EDGE;
     side(width) * side(height)

@@ -8,12 +8,14 @@ use crate::device::choice::Upload;
 use crate::device::coded_rows::{CodedBatch, Made};
 use crate::device::figures::{DeviceTimes, JpegTimes};
 use crate::device::found::DeviceReport;
+use crate::device::jpeg_part::PartLimits;
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::ray_launch::{KernelRays, RayScene};
 use crate::device::scene_launch::PixelPlace;
 use crate::device::shape::{CropShape, JpegShape, RowPlaces};
 use crate::device::view_launch::ViewParts;
 use crate::error::{Error, Result};
+use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
 use crate::sys::shared::SharedMemory;
@@ -169,6 +171,30 @@ impl SceneStage {
         match *self {}
     }
 
+    pub(crate) fn takes_coded(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn add_coded(&mut self, _: &CodedPicture, _: &[u8], _: u64) -> Result<bool> {
+        match *self {}
+    }
+
+    pub(crate) fn submit_coded(&mut self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn decoded(&mut self) -> Result<Option<Vec<u32>>> {
+        match *self {}
+    }
+
+    pub(crate) fn forget_coded(&mut self) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn end_decoding(&mut self) {
+        match *self {}
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         match *self {}
     }
@@ -188,6 +214,7 @@ pub(crate) struct Room {
     pub(crate) outputs: usize,
     pub(crate) output_bytes: usize,
     pub(crate) pixel_bytes: u64,
+    pub(crate) jpegs: Option<PartLimits>,
 }
 
 #[derive(Debug)]

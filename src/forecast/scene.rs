@@ -135,6 +135,8 @@ pub struct SceneDeviceMemory {
     pub batch_bytes: u64,
     /// Cameras, masks, tables.
     pub scene_bytes: u64,
+    /// What JPEGs are decoded with there; 0 = workers decode all images.
+    pub decoder_bytes: u64,
     /// Images that lie there.
     pub image_bytes: u64,
     /// Images that do not fit `gpu_memory_limit`: they are read in the host's memory.
@@ -147,7 +149,7 @@ impl SceneDeviceMemory {
     /// Of these parts.
     pub(crate) fn new(
         (batches, batch_bytes): (u32, u64),
-        scene_bytes: u64,
+        (scene_bytes, decoder_bytes): (u64, u64),
         (image_bytes, host_image_bytes): (u64, u64),
         limit_bytes: Option<u64>,
     ) -> Self {
@@ -155,10 +157,11 @@ impl SceneDeviceMemory {
             batches,
             batch_bytes,
             scene_bytes,
+            decoder_bytes,
             image_bytes,
             host_image_bytes,
             limit_bytes,
-            total_bytes: batch_bytes + scene_bytes + image_bytes,
+            total_bytes: batch_bytes + scene_bytes + decoder_bytes + image_bytes,
         }
     }
 }
@@ -180,6 +183,8 @@ pub(crate) struct SceneIngredients {
     /// Names of files, tables of draws.
     pub(crate) table_bytes: u64,
     pub(crate) device: Option<SceneDeviceMemory>,
+    /// Pinned buffers of what decodes JPEGs on the device.
+    pub(crate) pinned_bytes: u64,
 }
 
 /// The same of masks.
@@ -320,7 +325,9 @@ impl SceneIngredients {
             .fold(0, u64::saturating_add),
         };
         let coordinator = if self.workers == 0 { 0 } else { COORDINATOR };
-        let driver = self.device.map_or(0, |_| DRIVER + PINNED);
+        let driver = self
+            .device
+            .map_or(0, |_| DRIVER + PINNED + self.pinned_bytes);
         let fixed_bytes = CONSUMER + coordinator + driver;
         let tables_bytes = self.table_bytes + FRAME * self.images;
         let masks = &self.masks;
@@ -452,6 +459,7 @@ fn ring(workers: u32, shape: Shape) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::pictures::jpeg_decoding::LargestJpeg;
 
     const MIB: u64 = 1 << 20;
 
@@ -473,12 +481,14 @@ mod tests {
                 depth_bytes: 0,
                 input_bytes: 3 * MIB,
                 largest: None,
+                jpegs: LargestJpeg::default(),
             },
             masks: MaskIngredients::default(),
             view_bytes: 0,
             maps_bytes: 0,
             table_bytes: 0,
             device: None,
+            pinned_bytes: 0,
         }
     }
 

@@ -13,10 +13,11 @@ use crate::data::survey;
 use crate::error::Result;
 use crate::forecast::memory::{LargestSample, Worst};
 use crate::jobs::masks::spec::MasksSpec;
+use crate::jobs::pictures::jpeg_decoding::LargestJpeg;
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::scene::program::{self, Made};
 use crate::picture::header::PictureHeader;
-use crate::picture::{Background, Limits, Transparency, Upright, depth};
+use crate::picture::{Background, Format, Limits, Transparency, Upright, depth};
 use crate::recipe::SampleProgram;
 use crate::recipe::steps::LargestStep;
 
@@ -33,6 +34,8 @@ pub(crate) struct ImageFiles {
     pub(crate) input_bytes: u64,
     /// The image that takes the most.
     pub(crate) largest: Option<LargestSample>,
+    /// Of JPEGs that a device may decode.
+    pub(crate) jpegs: LargestJpeg,
 }
 
 /// What decoding masks takes in a worker; bytes.
@@ -64,6 +67,7 @@ struct Found {
     colors: Worst,
     alpha: Worst,
     input_bytes: u64,
+    jpegs: LargestJpeg,
     steps: Vec<LargestStep>,
 }
 
@@ -97,6 +101,9 @@ impl ImageFiles {
             };
             let size = (camera.height, camera.width);
             let resizes = size != frame.file_size;
+            if header.format == Format::Jpeg && frames.is_as_in_file(image) {
+                found.jpegs.add(header.stored, file_bytes);
+            }
             let row = resizes.then_some(size);
             let file = (id, header, file_bytes);
             let (steps, with) = (&mut found.steps, colors.of(resizes));
@@ -125,6 +132,7 @@ impl ImageFiles {
             depth_bytes,
             input_bytes: found.input_bytes.max(depth_input),
             largest: found.colors.sample(index),
+            jpegs: found.jpegs,
         })
     }
 }

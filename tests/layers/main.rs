@@ -123,6 +123,7 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/gpu_failure_tests.rs",
     "src/device/cuda/gpu_jpeg_tests.rs",
     "src/device/cuda/gpu_tests.rs",
+    "src/device/cuda/image_decoder.rs",
     "src/device/cuda/jpeg_again.rs",
     "src/device/cuda/jpeg_lane.rs",
     "src/device/cuda/jpeg_stage.rs",

@@ -170,6 +170,12 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
         ),
     )?;
     row(d.scene_bytes, "cameras, masks, tables")?;
+    if d.decoder_bytes > 0 {
+        row(
+            d.decoder_bytes,
+            "to decode JPEGs, until all images are there",
+        )?;
+    }
     row(d.total_bytes, "in all")?;
     if let Some(limit) = d.limit_bytes {
         told(

@@ -221,6 +221,11 @@ impl JpegLane {
         Ok(())
     }
 
+    /// Whether two parts are under way, so that none can be put together.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots[self.filling].over.is_some()
+    }
+
     /// In which parts are decoded, one behind the other.
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream

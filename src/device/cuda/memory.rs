@@ -140,6 +140,15 @@ pub(super) struct Rows {
     pub(super) count: usize,
 }
 
+/// Lines of a picture on the device: where the first one begins, how many bytes there are from there
+/// on, and from line to line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lines {
+    pub(super) address: CUdeviceptr,
+    pub(super) len: usize,
+    pub(super) pitch: usize,
+}
+
 impl Stream {
     /// Puts a copy to the device into the stream: `len` bytes, to the beginning of
     /// the buffer.
@@ -223,6 +232,51 @@ impl Stream {
         };
         // SAFETY: inside of the target by the checks, of the source by this function's
         // contract; the driver reads `copy` before it returns.
+        self.context().work("cuMemcpy2DAsync_v2", || unsafe {
+            sys::cuMemcpy2DAsync_v2(&copy, self.raw())
+        })
+    }
+
+    /// Puts a copy on the device into the stream: `count` lines of `width` bytes, to byte `at` of
+    /// the buffer, without gaps.
+    ///
+    /// # Safety
+    /// `from` must be memory of the device that stays, unwritten, until the copy is over; `to` must
+    /// stay too, and nothing outside of this stream may use these bytes of it meanwhile.
+    pub(super) unsafe fn copy_lines(
+        &self,
+        (to, at): (&DeviceBuffer, usize),
+        from: Lines,
+        (width, count): (usize, usize),
+    ) -> Result<()> {
+        if width == 0 || count == 0 {
+            return Ok(());
+        }
+        inside(width, from.pitch, "a line of a picture")?;
+        let read = (count - 1).saturating_mul(from.pitch).saturating_add(width);
+        inside(read, from.len, "a picture")?;
+        let end = count.saturating_mul(width).saturating_add(at);
+        inside(end, to.len(), "a picture")?;
+        let copy = CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: ptr::null(),
+            srcDevice: from.address,
+            srcArray: ptr::null_mut(),
+            srcPitch: from.pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: ptr::null_mut(),
+            dstDevice: to.address() + at as CUdeviceptr,
+            dstArray: ptr::null_mut(),
+            dstPitch: width,
+            WidthInBytes: width,
+            Height: count,
+        };
+        // SAFETY: inside of both by the checks and this function's contract; the driver reads
+        // `copy` before it returns.
         self.context().work("cuMemcpy2DAsync_v2", || unsafe {
             sys::cuMemcpy2DAsync_v2(&copy, self.raw())
         })

@@ -22,6 +22,7 @@ mod bounds;
 mod context;
 mod crop_stage;
 mod driver;
+mod image_decoder;
 mod jpeg_again;
 mod jpeg_feeder;
 mod jpeg_lane;

@@ -1,7 +1,8 @@
 //! Images of a scene on the device, and batches that one kernel makes of them.
 //!
-//! In the consumer. Pixels come as they are decoded, by a stream of their own; those of images
-//! that the device has no room for are read in the host's memory. A batch copies nothing: all
+//! In the consumer. Pixels come as they are decoded: by workers, then a stream of their own copies
+//! them, or here (`image_decoder`). Those of images that the device has no room for are read in the
+//! host's memory. A batch copies nothing: all
 //! that it follows from are the arguments of its launch. Launches follow each other in one
 //! stream. What is drawn from the images is the business of `ray_stage` and `view_stage`.
 
@@ -10,20 +11,25 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::context::{Context, Stream};
+use super::image_decoder::ImageDecoder;
 use super::mapped::Mapped;
 use super::memory::DeviceBuffer;
 use super::module::{Grid, Module};
 use super::outputs::Outputs;
 use super::rows::DeviceRows;
 use super::uploads::Uploads;
+use crate::device::jpeg_part::PartLimits;
 use crate::device::scene_launch::{PixelPlace, SCENE_ALIGN};
 use crate::error::{Error, Result};
+use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::sys::shared::SharedMemory;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SceneStage {
     // In this order: first what is waited for.
+    /// None where workers decode all images, and once all are there.
+    decoder: Option<ImageDecoder>,
     uploads: Uploads,
     stream: Drained,
     kernel: Module,
@@ -59,6 +65,8 @@ pub(crate) struct Room {
     pub(crate) output_bytes: usize,
     /// Of the images on the device.
     pub(crate) pixel_bytes: u64,
+    /// What a part of JPEGs may hold that the device decodes; none = workers decode all images.
+    pub(crate) jpegs: Option<PartLimits>,
 }
 
 impl SceneStage {
@@ -80,7 +88,9 @@ impl SceneStage {
         let pixels = pixels.map_err(|e| Error::Device {
             what: format!("{e}; a gpu_memory_limit leaves images in the host's memory"),
         })?;
+        let decoder = room.jpegs.map(|limits| ImageDecoder::new(context, limits));
         Ok(Self {
+            decoder: decoder.transpose()?,
             uploads: Uploads::new(context)?,
             kernel: Module::load(context, kernel.ptx, kernel.name)?,
             stream: Drained(Arc::new(Stream::new(context)?)),
@@ -158,6 +168,72 @@ impl SceneStage {
         unsafe { self.uploads.put(&self.pixels, at as usize, len, fill) }
     }
 
+    /// Whether coded images may be added: fewer than two parts of them are under way.
+    pub(crate) fn takes_coded(&self) -> bool {
+        self.decoder.as_ref().is_none_or(ImageDecoder::takes_more)
+    }
+
+    /// Adds a coded image to those that are decoded next, to its place on the device. No launch may
+    /// draw from it before [`SceneStage::decoded`] has told of it. False if it has no room beside
+    /// those that were added.
+    ///
+    /// # Errors
+    /// Other data than those of the picture; a stage that decodes none.
+    pub(crate) fn add_coded(
+        &mut self,
+        picture: &CodedPicture,
+        data: &[u8],
+        at: u64,
+    ) -> Result<bool> {
+        let decoder = self.decoder.as_mut().ok_or_else(|| Error::Device {
+            what: "a coded image, and workers decode all images".into(),
+        })?;
+        decoder.add(picture, data, at as usize)
+    }
+
+    /// Decodes what was added.
+    ///
+    /// # Errors
+    /// A place outside of the images; a device error.
+    pub(crate) fn submit_coded(&mut self) -> Result<()> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(());
+        };
+        // SAFETY: launches do not draw from these images, by the contract of `add_coded`, and
+        // `put_pixels` writes those of other places alone: each image goes one way at a time.
+        // `pixels` lives longer than `decoder`, which is drained at its end.
+        unsafe { decoder.submit(&self.pixels) }
+    }
+
+    /// The error word of each image of the part that was submitted first, in the order in which
+    /// they were added: 0 for one that kernels may read from now on. None while the device has not
+    /// decoded it.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(crate) fn decoded(&mut self) -> Result<Option<Vec<u32>>> {
+        match &mut self.decoder {
+            Some(decoder) => decoder.done(),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for all parts, and forgets them.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(crate) fn forget_coded(&mut self) -> Result<()> {
+        if let Some(decoder) = &mut self.decoder {
+            while decoder.wait()?.is_some() {}
+        }
+        Ok(())
+    }
+
+    /// Every image is there: gives back what decoding took.
+    pub(crate) fn end_decoding(&mut self) {
+        self.decoder = None;
+    }
+
     /// Launches a batch of `bytes`, whose one argument follows from its address.
     ///
     /// # Errors
@@ -222,6 +298,7 @@ impl SceneStage {
 
     /// Bytes of the host's memory that are pinned.
     pub(crate) fn pinned_bytes(&self) -> usize {
-        self.uploads.pinned_bytes() + self.mapped.as_ref().map_or(0, Mapped::len)
+        let decoder = self.decoder.as_ref().map_or(0, ImageDecoder::pinned_bytes);
+        self.uploads.pinned_bytes() + decoder + self.mapped.as_ref().map_or(0, Mapped::len)
     }
 }

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use crate::device::shape::{GRANULE, granules, rows_bytes};
 use crate::error::{self, Error};
+use crate::jobs::pictures::jpeg_decoding::JpegDecoding;
+use crate::jobs::pictures::spec::ROW_BYTES;
 
 /// Batches on the device, when nobody says another number.
 const DEPTH: u32 = 4;
@@ -26,6 +28,8 @@ pub(crate) struct DeviceBytes {
     pub(crate) image_bytes: u64,
     /// Images that have none: they are read in the host's memory.
     pub(crate) host_bytes: u64,
+    /// What JPEGs are decoded with there; none = workers decode all images.
+    pub(crate) jpegs: Option<JpegDecoding>,
     /// The most that all of it may take.
     pub(crate) limit: Option<u64>,
     /// The options that make batches smaller.
@@ -53,6 +57,7 @@ impl DeviceBytes {
             scene_bytes: granules(scene),
             image_bytes: granules(all),
             host_bytes: 0,
+            jpegs: None,
             limit,
             lower,
         };
@@ -70,9 +75,30 @@ impl DeviceBytes {
         this
     }
 
+    /// The same with what decodes JPEGs, where all images fit beside it. Images that do not fit
+    /// are needed in the host's memory, so workers decode then.
+    pub(crate) fn with_jpegs(self, jpegs: Option<JpegDecoding>) -> Self {
+        let with = Self { jpegs, ..self };
+        let all = with.with(self.image_bytes);
+        match self.host_bytes == 0 && self.limit.is_none_or(|limit| all <= limit) {
+            true => with,
+            false => self,
+        }
+    }
+
+    /// Bytes of a row that workers fill.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.jpegs.map_or(ROW_BYTES, |jpegs| jpegs.row_bytes)
+    }
+
+    /// What the decoder of JPEGs takes.
+    pub(crate) fn decoder_bytes(&self) -> u64 {
+        self.jpegs.map_or(0, |jpegs| jpegs.device_bytes())
+    }
+
     /// All but the images.
     pub(crate) fn beside(&self) -> u64 {
-        self.batch_bytes + self.scene_bytes
+        self.batch_bytes + self.scene_bytes + self.decoder_bytes()
     }
 
     /// Bytes that images may take, in whole steps of the driver.
@@ -121,5 +147,30 @@ impl DeviceBytes {
                 error::needed(all + beside)
             ),
         )
+    }
+}
+
+#[cfg(all(test, feature = "codecs"))]
+mod tests {
+    use super::*;
+    use crate::jobs::pictures::jpeg_decoding::LargestJpeg;
+
+    #[test]
+    fn a_decoder_is_taken_where_all_images_fit_beside_it() {
+        let mut largest = LargestJpeg::default();
+        largest.add((640, 480), 50_000);
+        let jpegs = JpegDecoding::of(largest);
+        let of = |limit| {
+            let images = (0..9).map(|image| 1_000_000 * image..1_000_000 * image + 921_600);
+            DeviceBytes::new(images, 100, 1000, (None, limit), "rays").with_jpegs(jpegs)
+        };
+        let free = of(None);
+        assert_eq!(free.jpegs, jpegs);
+        assert_eq!(free.decoder_bytes(), jpegs.unwrap().device_bytes());
+        let all = free.with(free.image_bytes);
+        assert_eq!(of(Some(all)).jpegs, jpegs);
+        let less = of(Some(all - 1));
+        assert_eq!((less.jpegs, less.host_bytes), (None, 0));
+        assert_eq!(less.with(less.image_bytes), all - free.decoder_bytes());
     }
 }

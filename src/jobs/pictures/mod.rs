@@ -1,17 +1,19 @@
-//! Pictures of a scene: one row = one image is in the store.
-//!
-//! For who reads the store elsewhere than in workers: on a device.
+//! Pictures of a scene on their way to a device: one row = one image is in the store, or its coded
+//! JPEG is in the row, for the device to decode.
 //!
 //! - `spec`: what a worker must know, and how the job is ordered;
-//! - `worker`: sees to it that an image is in the store;
-//! - `on_device`: images on their way to a device; `kernel_numbers`: cameras and places of
-//!   images, as the kernels there read them; `device_bytes`: what all of it takes.
+//! - `worker`: fills a row;
+//! - `on_device`: images on their way to a device; `under_way`: those that are not ready;
+//! - `kernel_numbers`: cameras and places of images, as the kernels there read them;
+//! - `device_bytes`: the memory that all of it takes; `jpeg_decoding`: that of the decoder.
 //!
 //! Never in here: rays, views.
 
 pub(crate) mod device_bytes;
+pub(crate) mod jpeg_decoding;
 pub(crate) mod kernel_numbers;
 pub(crate) mod on_device;
 pub(crate) mod spec;
+mod under_way;
 #[cfg(feature = "codecs")]
 pub(crate) mod worker;

@@ -1,19 +1,25 @@
 //! Images on their way from workers to a device, and the run's account of that device.
 //!
-//! In the consumer. Workers decode images into the store; each goes up once, before the first
-//! launch that may draw from it. All of it happens within a call, no thread does it.
+//! In the consumer. Each image goes up once, before the first launch that may draw from it: as
+//! pixels that a worker has decoded into the store, or as a coded JPEG that the device decodes. A
+//! JPEG that the device flags is asked for once more, as pixels: the verdict is a worker's. All of
+//! it happens within a call, no thread does it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::data::index::Index;
 use crate::device::DeviceMemory;
 use crate::device::cuda::{Context, SceneStage};
+use crate::device::jpeg_part::PartLimits;
 use crate::device::scene_launch::PixelPlace;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::pictures::device_bytes::DeviceBytes;
-use crate::jobs::pictures::spec::PicturesSpec;
+use crate::jobs::pictures::spec::{PicturesSpec, coded_picture};
+use crate::jobs::pictures::under_way::{State, UnderWay};
 use crate::jobs::scene::spec::named_image;
+use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
 use crate::pool::report::PoolReport;
@@ -23,6 +29,9 @@ use crate::sys::shared::SharedMemory;
 
 /// How long to sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_micros(200);
+
+/// Between two looks at parts that the device decodes, which take about a millisecond.
+const DECODING: Duration = Duration::from_micros(50);
 
 /// What goes up ahead of need within one step, bytes: the step waits for it.
 pub(crate) const AHEAD: usize = 32 << 20;
@@ -66,6 +75,19 @@ pub(crate) struct DevicePictures {
     index: Index,
     /// Of each image.
     places: Vec<PixelPlace>,
+    /// What a part of JPEGs may hold; none = workers decode all images.
+    limits: Option<PartLimits>,
+    under_way: UnderWay,
+    /// A coded image that the part under way has no room for. Images follow it.
+    left: Option<Filled>,
+    /// Parts under way are of images that will be asked for again.
+    given_up: bool,
+    /// Images that the device flagged.
+    flagged: HashSet<u32>,
+    /// Of each image, whether kernels may read it.
+    ready: Vec<bool>,
+    /// Images that the device decoded.
+    decoded: u64,
     hold_timeout: Duration,
     /// Runs while live batches hold all memory of the device.
     held: Option<RunningClock>,
@@ -88,7 +110,14 @@ impl DevicePictures {
             context,
             engine: run.engine,
             index: run.index,
+            ready: vec![false; places.len()],
             places,
+            limits: run.bytes.jpegs.map(|jpegs| jpegs.limits),
+            under_way: UnderWay::default(),
+            left: None,
+            given_up: false,
+            flagged: HashSet::new(),
+            decoded: 0,
             hold_timeout: run.hold_timeout,
             held: None,
             planned: run.bytes.with(pixels),
@@ -111,43 +140,161 @@ impl DevicePictures {
         stage: &mut SceneStage,
         limit: Duration,
     ) -> Result<Option<(u32, usize)>> {
-        let places = |n: usize| coming(n).map(PicturesSpec::place);
-        let Some(filled) = self.engine.next_within(&places, limit)? else {
-            return Ok(None);
-        };
-        let put = self.put(&filled, coming(0), pictures, stage);
-        if put.is_err() {
-            // The next call begins anew with this image.
-            self.engine.cancel();
+        let began = Instant::now();
+        loop {
+            if std::mem::take(&mut self.given_up) {
+                stage.forget_coded()?;
+            }
+            while let Some(errors) = stage.decoded()? {
+                self.under_way.settle(&errors);
+                self.decoded += errors.iter().filter(|error| **error == 0).count() as u64;
+            }
+            if let Some(image) = self.under_way.take_first() {
+                match image.state {
+                    State::Failed(e) => {
+                        // The next call begins anew with this image.
+                        self.cancel();
+                        return Err(e);
+                    }
+                    State::Flagged => {
+                        self.flagged.insert(image.number);
+                        self.cancel();
+                        continue;
+                    }
+                    State::Ready | State::Decoding => {
+                        if let Some(ready) = self.ready.get_mut(image.number as usize) {
+                            *ready = true;
+                        }
+                        return Ok(Some((image.number, image.bytes)));
+                    }
+                }
+            }
+            let left = limit.saturating_sub(began.elapsed());
+            let look = match self.under_way.is_empty() {
+                true => left,
+                false => DECODING.min(left),
+            };
+            let came = self.fetch(coming, pictures, stage, look);
+            if came.is_err() {
+                self.cancel();
+            }
+            if !came? {
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                if !self.under_way.is_empty() {
+                    std::thread::sleep(DECODING);
+                }
+            }
         }
-        put.map(Some)
     }
 
-    /// Puts the image of a ticket where the kernel reads it.
-    fn put(
-        &self,
-        filled: &Filled,
-        wanted: Option<u32>,
+    /// Takes images that workers are done with, the first within `limit`, and has coded ones
+    /// decoded. Whether there was one.
+    fn fetch(
+        &mut self,
+        coming: &impl Fn(usize) -> Option<u32>,
         pictures: &Pictures,
         stage: &mut SceneStage,
-    ) -> Result<(u32, usize)> {
-        let image = filled.place.batch;
-        if let Some(bad) = filled.bad.first() {
-            let (named, fault) = named_image(&bad.fault);
-            let (id, file) = named.unwrap_or((image, image));
-            return Err(self.fault(id, file, fault));
+        mut limit: Duration,
+    ) -> Result<bool> {
+        let mut came = false;
+        while self.under_way.takes_more()
+            && stage.takes_coded()
+            && (self.goes_ahead() || self.under_way.is_empty())
+        {
+            let before = self.under_way.len();
+            let Some(image) = coming(before) else {
+                break;
+            };
+            let filled = match self.left.take() {
+                Some(filled) => filled,
+                None => {
+                    let flagged = &self.flagged;
+                    let places = |n: usize| {
+                        let image = coming(before + n)?;
+                        Some(PicturesSpec::place(image, flagged.contains(&image)))
+                    };
+                    match self.engine.next_within(&places, limit)? {
+                        Some(filled) => filled,
+                        None => break,
+                    }
+                }
+            };
+            limit = Duration::ZERO;
+            self.left = self.take(filled, image, pictures, stage)?;
+            if self.left.is_some() {
+                break;
+            }
+            came = true;
         }
-        let image = wanted.filter(|wanted| u64::from(*wanted) == image);
-        let image = image.ok_or_else(|| Error::protocol("an image that nobody asked for"))?;
-        let bytes = pictures.places().of(image as usize);
-        let bytes = bytes.map_or(0, |range| (range.end - range.start) as usize);
-        if let Some(PixelPlace::Device(at)) = self.places.get(image as usize).copied() {
-            stage.put_pixels(at, bytes, |from, out| {
-                let read = pictures.read_part(image as usize, from, out);
-                read.map_err(|fault| self.fault(image.into(), image.into(), fault))
-            })?;
+        stage.submit_coded()?;
+        Ok(came)
+    }
+
+    /// Puts the image of a ticket on its way to where the kernel reads it. Gives it back if it is
+    /// coded and the part that is put together has no room for it.
+    ///
+    /// # Errors
+    /// Another image than the one that was asked for; a row that no worker writes.
+    fn take(
+        &mut self,
+        filled: Filled,
+        image: u32,
+        pictures: &Pictures,
+        stage: &mut SceneStage,
+    ) -> Result<Option<Filled>> {
+        if filled.place.batch != u64::from(image) {
+            return Err(Error::protocol("an image that nobody asked for"));
         }
-        Ok((image, bytes))
+        let range = pictures.places().of(image as usize);
+        let bytes = range.map_or(0, |range| (range.end - range.start) as usize);
+        let state = match (filled.bad.first(), self.places.get(image as usize).copied()) {
+            (Some(bad), _) => {
+                let (named, fault) = named_image(&bad.fault);
+                let (id, file) = named.unwrap_or((image.into(), image.into()));
+                State::Failed(self.fault(id, file, fault))
+            }
+            (None, Some(PixelPlace::Device(at))) => match coded_picture(filled.rows.bytes())? {
+                Some(row) => {
+                    if !self.add_coded(row, bytes, at, stage)? {
+                        return Ok(Some(filled));
+                    }
+                    State::Decoding
+                }
+                None => {
+                    let put = stage.put_pixels(at, bytes, |from, out| {
+                        let read = pictures.read_part(image as usize, from, out);
+                        read.map_err(|fault| self.fault(image.into(), image.into(), fault))
+                    });
+                    put.map_or_else(State::Failed, |()| State::Ready)
+                }
+            },
+            (None, _) => State::Ready,
+        };
+        self.under_way.push(image, bytes, state);
+        Ok(None)
+    }
+
+    /// Adds a coded image of so many bytes to those that the device decodes next. False if it has
+    /// no room beside them.
+    ///
+    /// # Errors
+    /// A row that no worker writes.
+    fn add_coded(&self, row: &[u8], bytes: usize, at: u64, stage: &mut SceneStage) -> Result<bool> {
+        let wrong = || Error::protocol("a coded image is not as its worker states");
+        let limits = self.limits.ok_or_else(wrong)?;
+        let picture = CodedPicture::read(row).map_err(|_| wrong())?;
+        let (width, height) = picture.picture.size();
+        if 3 * width as usize * height as usize != bytes {
+            return Err(wrong());
+        }
+        let data = row.get(picture.data.clone()).ok_or_else(wrong)?;
+        let added = stage.add_coded(&picture, data, at)?;
+        match added || limits.hold(&picture) {
+            true => Ok(added),
+            false => Err(wrong()),
+        }
     }
 
     fn fault(&self, id: u64, file: u64, fault: SampleFault) -> Error {
@@ -166,6 +313,21 @@ impl DevicePictures {
     /// Images will come in another order.
     pub(crate) fn cancel(&mut self) {
         self.engine.cancel();
+        self.under_way.clear();
+        self.left = None;
+        self.given_up = true;
+    }
+
+    /// How many of these images kernels may read, or are in the store.
+    pub(crate) fn count(&self, images: &[u32], pictures: &Pictures) -> usize {
+        let is_ready = |image: u32| self.ready.get(image as usize) == Some(&true);
+        let there = |image: &&u32| is_ready(**image) || pictures.is_there(**image as usize);
+        images.iter().filter(there).count()
+    }
+
+    /// Images that the device decoded.
+    pub(crate) fn decoded(&self) -> u64 {
+        self.decoded
     }
 
     /// Waits until there is memory for a batch; false when that takes longer than `most`.

@@ -1,4 +1,4 @@
-//! Sees to it that an image is in the store.
+//! Puts an image into the store, or its coded picture into the row.
 //!
 //! Runs in workers, and in the consumer with zero workers.
 
@@ -7,7 +7,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::input::InputMode;
-use crate::jobs::pictures::spec::{NAME, PicturesSpec};
+use crate::jobs::pictures::spec::{NAME, PicturesSpec, parts, write_head};
 use crate::jobs::scene::spec::DESCRIPTORS;
 use crate::jobs::scene::supply::Supply;
 use crate::jobs::stages;
@@ -18,6 +18,7 @@ use crate::sys::cpu::CpuLevel;
 
 struct PicturesJob {
     supply: Supply,
+    spec: PicturesSpec,
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -34,12 +35,13 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     };
     Ok(Box::new(PicturesJob {
         supply: Supply::open(&spec.store, InputMode::of(parts.runs_in), store)?,
+        spec,
     }))
 }
 
 impl Job for PicturesJob {
     fn place(&mut self, _ticket: &Ticket, _row: u32) -> Range<usize> {
-        0..0
+        0..self.spec.row_bytes() as usize
     }
 
     fn fill(
@@ -47,13 +49,31 @@ impl Job for PicturesJob {
         ticket: &Ticket,
         _row: u32,
         _attempt: u32,
-        _out: &mut [u8],
+        out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
         let image = u32::try_from(ticket.batch).map_err(|_| {
             let text = "its ticket names an image that there is none of";
             SampleFault::new(FaultKind::Unknown, text)
         })?;
+        let (head, rest) = parts(out).ok_or_else(|| {
+            let text = "its row is too short";
+            SampleFault::new(FaultKind::Unknown, text)
+        })?;
+        let jpegs = self
+            .spec
+            .jpegs
+            .filter(|_| !PicturesSpec::is_to_store(ticket));
+        let coded = jpegs.and_then(|jpegs| {
+            let limits = &jpegs.limits;
+            self.supply.write_coded(image, limits, rest, meter)
+        });
+        if let Some(bytes) = coded {
+            write_head(head, bytes);
+            meter.lap(stages::EMIT);
+            return Ok(());
+        }
+        write_head(head, 0);
         let done = self.supply.fetch(image, meter);
         meter.lap(stages::DECODE);
         done

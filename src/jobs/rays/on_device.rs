@@ -54,6 +54,7 @@ impl DeviceRays {
             outputs: run.bytes.batches as usize,
             output_bytes: layout.bytes(),
             pixel_bytes: scene.pixel_bytes,
+            jpegs: run.bytes.jpegs.map(|jpegs| jpegs.limits),
         };
         let places = scene.places.clone();
         let store = run.host_store(&places)?;
@@ -161,6 +162,9 @@ impl DeviceRays {
         let stage = self.stage.stage_mut();
         let came = self.pictures.next(&coming, pictures, stage, limit)?;
         self.ready += usize::from(came.is_some());
+        if self.ready == drawn.len() {
+            stage.end_decoding();
+        }
         Ok(came.map(|(_, bytes)| bytes))
     }
 
@@ -170,6 +174,16 @@ impl DeviceRays {
     /// When the device does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
         self.pictures.memory(self.stage.stage())
+    }
+
+    /// How many of these images are decoded.
+    pub(crate) fn count(&self, images: &[u32], pictures: &Pictures) -> usize {
+        self.pictures.count(images, pictures)
+    }
+
+    /// Images that the device decoded.
+    pub(crate) fn decoded(&self) -> u64 {
+        self.pictures.decoded()
     }
 
     /// What workers did so far.

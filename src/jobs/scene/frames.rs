@@ -97,6 +97,15 @@ impl StoredFrames {
         })
     }
 
+    /// Whether the store holds an image as its file has it: its colours alone, at its size. A
+    /// device may decode such an image.
+    pub(crate) fn is_as_in_file(&self, image: usize) -> bool {
+        let (Some(frame), Some(camera)) = (self.frames.get(image), self.camera(image)) else {
+            return false;
+        };
+        !self.alpha && !frame.has_depth && frame.file_size == (camera.height, camera.width)
+    }
+
     /// Bytes of an image's pixels in the store, without its depths.
     pub(crate) fn color_bytes(&self, image: usize) -> Option<usize> {
         let camera = self.camera(image)?;

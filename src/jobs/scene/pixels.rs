@@ -4,6 +4,7 @@
 //! picture, rays.
 
 use crate::data::index::Index;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
@@ -11,6 +12,8 @@ use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
 use crate::jobs::scene::program::{Made, is_opaque, of_image};
 use crate::jobs::scene::spec::StoreSpec;
 use crate::jobs::shards::Pattern;
+use crate::picture::jpeg::gpu_rows::CodedPicture;
+use crate::picture::jpeg::{self, JpegDecoder, Region, Scale};
 use crate::picture::{Format, Transparency, depth, grow};
 use crate::plan::PositionRandom;
 use crate::pool::worker::meter::Meter;
@@ -23,6 +26,8 @@ pub(super) struct PixelMaker {
     input: Input,
     colors: ColorMaker,
     levels: Vec<f32>,
+    /// Holds nothing: coded pictures are written in place.
+    coded: jpeg::Scratch,
 }
 
 /// Decodes colours.
@@ -45,6 +50,7 @@ impl PixelMaker {
                 apart: Default::default(),
             },
             levels: Vec::new(),
+            coded: jpeg::Scratch::default(),
         })
     }
 
@@ -89,6 +95,46 @@ impl PixelMaker {
             self.fill_depths(index, file, frame, size, depths, meter)?;
         }
         Ok(())
+    }
+
+    /// Writes the coded picture of an image whose pixels are those of its file, for a device that
+    /// decodes within `limits`: how many bytes. None where the device does not take the file:
+    /// [`PixelMaker::make`] has the verdict.
+    pub(super) fn write_coded(
+        &mut self,
+        (index, frames): (&Index, &StoredFrames),
+        image: usize,
+        limits: &PartLimits,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> Option<usize> {
+        let (height, width) = frames.frames.get(image)?.file_size;
+        let file = self.input.open(index, image as u64).ok()?;
+        let decoder = JpegDecoder::new(&self.colors.spec.limits);
+        let scratch = &self.coded;
+        let write = || {
+            if Format::of(&file).ok()? != Format::Jpeg {
+                return None;
+            }
+            let header = jpeg::read_header(&file).ok()?;
+            let whole = Region {
+                x: 0,
+                y: 0,
+                w: width,
+                h: height,
+            };
+            if (header.width, header.height) != (width, height) {
+                return None;
+            }
+            let file = (&file[..], &header);
+            let bytes = decoder.write_coded(file, Scale::Full, whole, scratch, out)?;
+            // What the consumer checks, too: a row that it refused would end the run.
+            let coded = CodedPicture::read(&out[..bytes]).ok()?;
+            limits.hold(&coded).then_some(bytes)
+        };
+        let written = caught(write).flatten()?;
+        meter.bytes += file.len() as u64;
+        Some(written)
     }
 
     /// The depths of an image, of the pixels that its own lie in.

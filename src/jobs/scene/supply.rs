@@ -7,6 +7,7 @@
 use std::os::fd::{OwnedFd, RawFd};
 
 use crate::data::index::Index;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::input::InputMode;
 use crate::jobs::sample;
@@ -122,6 +123,23 @@ impl Supply {
             self.rest();
         }
         Ok(())
+    }
+
+    /// Writes the coded picture of an image that is not in the store, for a device that decodes
+    /// within `limits`: how many bytes. None where the image is to be fetched.
+    pub(crate) fn write_coded(
+        &mut self,
+        image: u32,
+        limits: &PartLimits,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> Option<usize> {
+        let image = image as usize;
+        if self.pictures.is_there(image) || !self.frames.is_as_in_file(image) {
+            return None;
+        }
+        let of = (&self.index, &self.frames);
+        self.maker.write_coded(of, image, limits, out, meter)
     }
 
     /// Every image is there: gives back what decoding took.

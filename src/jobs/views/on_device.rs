@@ -59,6 +59,7 @@ impl DeviceViews {
             outputs: run.bytes.batches as usize,
             output_bytes: shown.most_bytes(&frames) as usize,
             pixel_bytes,
+            jpegs: run.bytes.jpegs.map(|jpegs| jpegs.limits),
         };
         let store = run.host_store(&places)?;
         let context = Context::open(run.ordinal)?;
@@ -195,6 +196,9 @@ impl DeviceViews {
             return Ok(None);
         };
         self.missing.came(image as usize);
+        if self.missing.is_empty() {
+            stage.end_decoding();
+        }
         Ok(Some(bytes))
     }
 
@@ -204,6 +208,16 @@ impl DeviceViews {
     /// When the device does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
         self.pictures.memory(self.stage.stage())
+    }
+
+    /// How many of these images are decoded.
+    pub(crate) fn count(&self, images: &[u32], pictures: &Pictures) -> usize {
+        self.pictures.count(images, pictures)
+    }
+
+    /// Images that the device decoded.
+    pub(crate) fn decoded(&self) -> u64 {
+        self.pictures.decoded()
     }
 
     /// What workers did so far.

@@ -8,7 +8,7 @@ use crate::device::ray_launch::RaySceneSizes;
 use crate::error::{Error, Result};
 use crate::forecast::SceneForecast;
 use crate::jobs::pictures::device_bytes::DeviceBytes;
-use crate::jobs::pictures::spec::ROW_BYTES;
+use crate::jobs::pictures::jpeg_decoding::JpegDecoding;
 use crate::jobs::rays::fields::{RayForm, RayLayout};
 use crate::loader::rays::builder::RaysBuilder;
 use crate::loader::rays::prepared::shape_of;
@@ -69,10 +69,19 @@ impl RaysBuilder {
             alpha: self.run.alpha,
         };
         let layout = RayLayout::new(self.checked_rays()? as usize, form);
-        let (slots, slot_bytes) = match self.device {
-            Device::Cpu => (self.run.depth.unwrap_or(workers + 2), layout.bytes() as u64),
-            // Workers hand nothing over.
-            Device::Cuda(_) => (workers + 2, ROW_BYTES),
+        let tables = table_bytes(chosen)?;
+        let files = self.run.files(chosen, index)?;
+        let device = match self.device {
+            Device::Cpu => None,
+            Device::Cuda(ordinal) => {
+                let bytes = self.on_device(chosen, layout, tables);
+                Some((ordinal, bytes.with_jpegs(JpegDecoding::of(files.jpegs))))
+            }
+        };
+        let (slots, slot_bytes) = match device {
+            None => (self.run.depth.unwrap_or(workers + 2), layout.bytes() as u64),
+            // Workers hand coded images over, or nothing.
+            Some((_, bytes)) => (workers + 2, bytes.row_bytes()),
         };
         let shape = Shape {
             slots: slots.max(1),
@@ -80,17 +89,12 @@ impl RaysBuilder {
             slot_bytes,
             lanes: workers.max(1),
         };
-        let tables = table_bytes(chosen)?;
-        let device = match self.device {
-            Device::Cpu => None,
-            Device::Cuda(ordinal) => Some((ordinal, self.on_device(chosen, layout, tables))),
-        };
         let beside = Beside {
             tables,
             device: device.map(|(_, bytes)| bytes),
             ..Beside::default()
         };
-        let (forecast, refusal) = self.run.account(chosen, index, shape, beside)?;
+        let (forecast, refusal) = self.run.account(chosen, index, files, shape, beside)?;
         let prepared = Prepared {
             form,
             shape,

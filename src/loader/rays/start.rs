@@ -104,9 +104,12 @@ impl RaysBuilder {
                 Maker::Workers(Box::new(run))
             }
             Some((ordinal, bytes)) => {
-                let pictures = PicturesSpec { store: spec.store };
+                let pictures = PicturesSpec {
+                    store: spec.store,
+                    jpegs: bytes.jpegs,
+                };
                 let drawn = table.drawn_images().first().copied().unwrap_or_default();
-                let first = PicturesSpec::place(drawn);
+                let first = PicturesSpec::place(drawn, false);
                 let engine = ready.start(&pictures.order(memory.store)?, shape, first, no_room)?;
                 let work = RayWork {
                     frames: &chosen.frames,

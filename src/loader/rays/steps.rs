@@ -75,9 +75,11 @@ impl Maker {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RaysReport {
-    /// Images that rays are drawn from, and those of them that are in the store.
+    /// Images that rays are drawn from, and those of them that are decoded.
     pub images: u64,
     pub decoded: u64,
+    /// JPEGs that the device decoded. They are not in the store.
+    pub decoded_on_device: u64,
     /// What the scene's files name and is not there.
     #[serde(flatten)]
     pub missing: MissingFiles,
@@ -160,12 +162,16 @@ impl Rays {
         }
     }
 
-    /// Images that rays are drawn from and that are in the store.
+    /// Images that rays are drawn from and that are decoded.
     fn decoded(&self) -> usize {
-        self.store.pictures.count(self.table.drawn_images())
+        let (images, pictures) = (self.table.drawn_images(), &self.store.pictures);
+        match &self.run {
+            Maker::Workers(_) => pictures.count(images),
+            Maker::Device(rays) => rays.count(images, pictures),
+        }
     }
 
-    /// Whether every image that rays are drawn from is in the store.
+    /// Whether every image that rays are drawn from is decoded: into the store, or on the device.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.decoded() == self.table.drawn_images().len()
@@ -234,6 +240,10 @@ impl Rays {
         Ok(RaysReport {
             images: self.table.drawn_images().len() as u64,
             decoded: self.decoded() as u64,
+            decoded_on_device: match &self.run {
+                Maker::Workers(_) => 0,
+                Maker::Device(rays) => rays.decoded(),
+            },
             missing: self.scene.missing.clone(),
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,

@@ -60,6 +60,14 @@ pub(in crate::loader) fn with_room(
 }
 
 impl SceneRun {
+    /// What decoding the images takes. `index` is that of `chosen`. Reads all headers.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub(in crate::loader) fn files(&self, chosen: &Chosen, index: &Index) -> Result<ImageFiles> {
+        ImageFiles::of(index, &chosen.frames, self.background, &self.limits)
+    }
+
     /// What the run takes, and where its images lie. `index` is that of `chosen`; `shape`
     /// that of the ring.
     ///
@@ -69,6 +77,7 @@ impl SceneRun {
         &self,
         chosen: &Chosen,
         index: &Index,
+        files: ImageFiles,
         shape: Shape,
         beside: Beside,
     ) -> Result<Judged<SceneForecast>> {
@@ -80,7 +89,7 @@ impl SceneRun {
             images: frames.frames.len() as u64,
             depths: deep.count() as u64,
             store: (frames.places.bytes(), frames.places.largest()),
-            files: ImageFiles::of(index, frames, self.background, &self.limits)?,
+            files,
             masks: self.mask_ingredients(chosen, beside.discs_are_masks)?,
             view_bytes: beside.worker,
             maps_bytes: beside.maps,
@@ -88,11 +97,14 @@ impl SceneRun {
             device: beside.device.map(|bytes| {
                 SceneDeviceMemory::new(
                     (bytes.batches, bytes.batch_bytes),
-                    bytes.scene_bytes,
+                    (bytes.scene_bytes, bytes.decoder_bytes()),
                     (bytes.image_bytes, bytes.host_bytes),
                     bytes.limit,
                 )
             }),
+            pinned_bytes: (beside.device)
+                .and_then(|bytes| bytes.jpegs)
+                .map_or(0, |jpegs| jpegs.pinned_bytes()),
         };
         let folder = || self.store_folder.clone().unwrap_or_else(default_folder);
         let limit = SceneLimit::lowest(self.memory_limit);

@@ -12,7 +12,7 @@ use crate::device::view_launch::MOST_ROWS;
 use crate::error::{self, Error, Result};
 use crate::forecast::SceneForecast;
 use crate::jobs::pictures::device_bytes::DeviceBytes;
-use crate::jobs::pictures::spec::ROW_BYTES;
+use crate::jobs::pictures::jpeg_decoding::JpegDecoding;
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::views::queue::Queue;
 use crate::jobs::views::shown::{Refused, ShownImages};
@@ -100,20 +100,24 @@ impl ViewsBuilder {
             ));
         }
         let depth = self.run.depth;
-        let (slots, slot_bytes) = match self.device {
-            Device::Cpu => (depth.unwrap_or((workers + 2).min(MOST_DEPTH)), view),
-            // Workers hand nothing over.
-            Device::Cuda(_) => (workers + 2, ROW_BYTES),
+        let files = self.run.files(chosen, index)?;
+        let device = match self.device {
+            Device::Cpu => None,
+            Device::Cuda(ordinal) => {
+                let bytes = self.on_device(&frames, &shown, order, view)?;
+                Some((ordinal, bytes.with_jpegs(JpegDecoding::of(files.jpegs))))
+            }
+        };
+        let (slots, slot_bytes) = match device {
+            None => (depth.unwrap_or((workers + 2).min(MOST_DEPTH)), view),
+            // Workers hand coded images over, or nothing.
+            Some((_, bytes)) => (workers + 2, bytes.row_bytes()),
         };
         let shape = Shape {
             slots: slots.max(1),
             rows: 1,
             slot_bytes,
             lanes: workers.max(1),
-        };
-        let device = match self.device {
-            Device::Cpu => None,
-            Device::Cuda(ordinal) => Some((ordinal, self.on_device(&frames, &shown, order, view)?)),
         };
         // A kernel makes its places anew, and workers show nothing.
         let (most_maps, worker) = match device {
@@ -131,7 +135,7 @@ impl ViewsBuilder {
             device: device.map(|(_, bytes)| bytes),
             ..Beside::default()
         };
-        let (forecast, refusal) = self.run.account(chosen, index, shape, beside)?;
+        let (forecast, refusal) = self.run.account(chosen, index, files, shape, beside)?;
         let prepared = Prepared {
             order,
             form,

@@ -123,8 +123,12 @@ impl ViewsBuilder {
                 Maker::Workers(Box::new(run))
             }
             Some((ordinal, bytes)) => {
-                let pictures = PicturesSpec { store: spec.store };
-                let first = PicturesSpec::place(order.image(self.first_step) as u32);
+                let pictures = PicturesSpec {
+                    store: spec.store,
+                    jpegs: bytes.jpegs,
+                };
+                let image = order.image(self.first_step) as u32;
+                let first = PicturesSpec::place(image, false);
                 let engine = ready.start(&pictures.order(memory)?, shape, first, no_room)?;
                 let run = DeviceRun {
                     ordinal,

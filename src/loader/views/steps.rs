@@ -78,6 +78,8 @@ pub struct ViewsReport {
     /// Images of the split, and those of them that are in the store.
     pub images: u64,
     pub decoded: u64,
+    /// JPEGs that the device decoded. They are not in the store.
+    pub decoded_on_device: u64,
     /// What the scene's files name and is not there.
     #[serde(flatten)]
     pub missing: MissingFiles,
@@ -143,13 +145,16 @@ impl Views {
         self.order.len()
     }
 
-    /// Images in the store.
+    /// Images that are decoded.
     fn decoded(&self) -> usize {
         let all: Vec<u32> = (0..self.images.len() as u32).collect();
-        self.store.pictures.count(&all)
+        match &self.run {
+            Maker::Workers(_) => self.store.pictures.count(&all),
+            Maker::Device(views) => views.count(&all, &self.store.pictures),
+        }
     }
 
-    /// Whether every image of the split is in the store.
+    /// Whether every image of the split is decoded: into the store, or on the device.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.decoded() == self.images.len()
@@ -224,6 +229,10 @@ impl Views {
         Ok(ViewsReport {
             images: self.images.len() as u64,
             decoded: self.decoded() as u64,
+            decoded_on_device: match &self.run {
+                Maker::Workers(_) => 0,
+                Maker::Device(views) => views.decoded(),
+            },
             missing: self.scene.missing.clone(),
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,

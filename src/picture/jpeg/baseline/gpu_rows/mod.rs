@@ -26,6 +26,6 @@ mod tests;
 mod unstuff;
 
 pub(crate) use kernel_picture::{CHAIN_UNITS, KernelPicture, KernelSegment, MANY, UNIT_BITS};
-pub(crate) use limits::{MAX_CODED, MAX_ENTRIES};
+pub(crate) use limits::{MAX_CODED, MAX_ENTRIES, MAX_PIXELS};
 pub(crate) use row_reader::CodedPicture;
 pub(crate) use row_writer::write_row;

@@ -1,0 +1,158 @@
+//! JPEGs of whole images, decoded to their places on the device by the kernels of
+//! `kernels/jpeg.cu`.
+//!
+//! In the consumer. One part is decoded while the next is put together. Coded data are copied to
+//! pinned buffers of the decoder's own, so a slot of the ring is free at once.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::jpeg_stage::{JpegKernels, JpegLane};
+use super::memory::{DeviceBuffer, HostBuffer, Lines};
+use crate::device::jpeg_part::PartLimits;
+use crate::error::{Error, Result};
+use crate::picture::jpeg::gpu_rows::CodedPicture;
+
+/// Bytes of a pixel.
+const RGB: usize = 3;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct ImageDecoder {
+    // Drained before what it reads is freed.
+    lane: JpegLane,
+    /// Coded data of the part that is put together, and of the one before it, in turns.
+    coded: [HostBuffer; 2],
+    turn: usize,
+    /// Bytes of `coded[turn]` that are taken.
+    taken: usize,
+    /// Where pictures of the part that is put together go.
+    targets: Vec<Target>,
+    /// Bytes of the host that are pinned.
+    pinned: usize,
+}
+
+/// Where a picture goes.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    /// Bytes behind the beginning of the images.
+    at: usize,
+    /// Bytes of a line.
+    width: usize,
+    lines: usize,
+}
+
+impl ImageDecoder {
+    /// Takes all the memory that parts of these limits need.
+    ///
+    /// # Errors
+    /// When there is not enough memory, or the driver cannot load the kernels.
+    pub(super) fn new(context: &Arc<Context>, limits: PartLimits) -> Result<Self> {
+        let kernels = JpegKernels::load(context)?;
+        let part = limits.memory();
+        let coded = || HostBuffer::new(context, part.rows, "coded images");
+        Ok(Self {
+            lane: JpegLane::new(&kernels, limits)?,
+            coded: [coded()?, coded()?],
+            turn: 0,
+            taken: 0,
+            targets: Vec::new(),
+            pinned: 2 * (part.rows + part.descriptors + part.errors),
+        })
+    }
+
+    /// Whether a part can be put together: fewer than two are under way.
+    pub(super) fn takes_more(&self) -> bool {
+        !self.lane.is_full()
+    }
+
+    /// Adds a picture to the part that is put together. It goes to byte `at` of the images. False
+    /// if it does not fit beside the others, or two parts are under way.
+    ///
+    /// # Errors
+    /// Other data than those of the picture.
+    pub(super) fn add(&mut self, picture: &CodedPicture, data: &[u8], at: usize) -> Result<bool> {
+        let buffer = &mut self.coded[self.turn];
+        let source = buffer.as_ptr() as u64 + self.taken as u64;
+        if !self.lane.add(picture, source, self.taken) {
+            return Ok(false);
+        }
+        // It is this part's alone: the one that had it before is over, or `add` had refused.
+        let end = self.taken + data.len();
+        let room = buffer.bytes_mut().get_mut(self.taken..end);
+        let room = room.filter(|room| room.len() == picture.data.len());
+        let room = room.ok_or_else(|| Error::Device {
+            what: "a coded image has another length than its header states".into(),
+        })?;
+        room.copy_from_slice(data);
+        self.taken = end;
+        let (width, height) = picture.picture.size();
+        self.targets.push(Target {
+            at,
+            width: RGB * width as usize,
+            lines: height as usize,
+        });
+        Ok(true)
+    }
+
+    /// Decodes the part that was put together, if it has pictures.
+    ///
+    /// # Safety
+    /// Nothing else may read or write the places of the pictures before [`ImageDecoder::done`] or
+    /// [`ImageDecoder::wait`] has told of them. `images` must live until then, or until the decoder
+    /// is dropped.
+    ///
+    /// # Errors
+    /// A place outside of the images; a device error, which is the answer to every later call.
+    pub(super) unsafe fn submit(&mut self, images: &DeviceBuffer) -> Result<()> {
+        if self.targets.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: sources are those of `add`: pinned memory of this decoder, of which `add` has
+        // written all coded data. It is written again once the part is over.
+        let pictures = unsafe { self.lane.decode()? };
+        let (pixels, len) = self.lane.pixels();
+        for (picture, target) in pictures.iter().zip(&self.targets) {
+            let from = Lines {
+                address: pixels + picture.at as u64,
+                len: len.saturating_sub(picture.at),
+                pitch: picture.pitch,
+            };
+            // SAFETY: the lane's memory of decoded pictures, behind what decodes them in the same
+            // stream; the target by this function's contract.
+            unsafe {
+                let stream = self.lane.stream();
+                stream.copy_lines((images, target.at), from, (target.width, target.lines))?;
+            }
+        }
+        self.lane.end_part()?;
+        self.turn ^= 1;
+        self.taken = 0;
+        self.targets.clear();
+        Ok(())
+    }
+
+    /// The error word of each picture of the oldest part, if the device has decoded it.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(super) fn done(&mut self) -> Result<Option<Vec<u32>>> {
+        match self.lane.is_over()? {
+            true => self.lane.wait(),
+            false => Ok(None),
+        }
+    }
+
+    /// As [`ImageDecoder::done`], once it has; none when no part is under way.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(super) fn wait(&mut self) -> Result<Option<Vec<u32>>> {
+        self.lane.wait()
+    }
+
+    /// Bytes of the host that are pinned.
+    pub(super) fn pinned_bytes(&self) -> usize {
+        self.pinned
+    }
+}
