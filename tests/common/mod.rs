@@ -41,6 +41,26 @@ impl Random {
     }
 }
 
+/// The coded data of the only scan of a JPEG, without stuffed zeros and restart markers.
+pub fn coded(file: &[u8]) -> Vec<u8> {
+    let scan = file.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap();
+    let header = usize::from(u16::from_be_bytes([file[scan + 2], file[scan + 3]]));
+    let mut bytes = file[scan + 2 + header..].iter();
+    let mut out = Vec::new();
+    while let Some(&byte) = bytes.next() {
+        if byte != 0xFF {
+            out.push(byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(0) => out.push(0xFF),
+            Some(0xD0..=0xD7) => {}
+            _ => break,
+        }
+    }
+    out
+}
+
 /// What a picture is made of.
 #[derive(Clone, Copy)]
 pub struct Picture {

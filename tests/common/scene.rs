@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage, Rgba, RgbaImage};
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use twox_hash::XxHash3_128;
 
 use super::FEATHERLOAD;
@@ -94,6 +95,33 @@ impl Written {
             picture.save(written.image(image)).unwrap();
         }
         written
+    }
+
+    /// The same with JPEGs under the names that the images had: their content says what they are.
+    pub fn as_jpegs(self) -> Self {
+        for image in 0..IMAGES {
+            fs::write(self.image(image), self.jpeg(image, false)).unwrap();
+        }
+        self
+    }
+
+    /// An image as a JPEG; subsampled in turns.
+    pub fn jpeg(&self, image: u32, progressive: bool) -> Vec<u8> {
+        let (width, height) = (self.times * WIDTH, self.times * HEIGHT);
+        let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let pixels: Vec<u8> = places.flat_map(|(x, y)| color(image, y, x)).collect();
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(&mut file, 80 + image as u8);
+        encoder.set_progressive(progressive);
+        encoder.set_sampling_factor(match image % 3 {
+            0 => SamplingFactor::F_2_2,
+            1 => SamplingFactor::F_1_1,
+            _ => SamplingFactor::F_2_1,
+        });
+        let (width, height) = (width as u16, height as u16);
+        let kind = ColorType::Rgb;
+        encoder.encode(&pixels, width, height, kind).unwrap();
+        file
     }
 
     pub fn depth(&self, image: u32) -> PathBuf {

@@ -22,9 +22,9 @@ use jpeg_encoder::{ColorType, Encoder};
 use serde_json::Value;
 use twox_hash::XxHash3_128;
 
-use crate::common::builder;
 use crate::common::rows::{Row, assert_same, rows};
 use crate::common::standin::{Standin, with_standin};
+use crate::common::{builder, coded};
 
 /// The last is progressive and the one before has inks: workers decode those. The one before
 /// those is grey.
@@ -71,26 +71,6 @@ fn pictures(dir: &Path) -> Vec<PathBuf> {
         path
     };
     (0..PICTURES).map(write).collect()
-}
-
-/// The coded data of the only scan, without stuffed zeros and restart markers.
-fn coded(file: &[u8]) -> Vec<u8> {
-    let scan = file.windows(2).position(|m| m == [0xFF, 0xDA]).unwrap();
-    let header = usize::from(u16::from_be_bytes([file[scan + 2], file[scan + 3]]));
-    let mut bytes = file[scan + 2 + header..].iter();
-    let mut out = Vec::new();
-    while let Some(&byte) = bytes.next() {
-        if byte != 0xFF {
-            out.push(byte);
-            continue;
-        }
-        match bytes.next() {
-            Some(0) => out.push(0xFF),
-            Some(0xD0..=0xD7) => {}
-            _ => break,
-        }
-    }
-    out
 }
 
 /// What the stand-in makes of a row of picture `i`.

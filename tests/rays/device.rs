@@ -129,6 +129,26 @@ fn a_device_draws_within_masks_discs_and_shutters() {
 }
 
 #[test]
+fn jpegs_that_the_device_decodes_give_the_rays_of_the_cpu() {
+    if !is_there() {
+        return;
+    }
+    let scene = Written::enlarged(8).as_jpegs();
+    for workers in [0, 2] {
+        let of = |workers| scene.rays(workers).joining(2).share_store(false);
+        let mut gpu = of(workers).device(DEVICE).build().unwrap();
+        let mut cpu = of(0).build().unwrap();
+        for _ in 0..6 {
+            let made = gpu.next_batch().unwrap().to_host().unwrap();
+            compare("JPEGs", &made, &cpu.next_batch().unwrap());
+        }
+        assert!(gpu.is_decoded());
+        let report = gpu.report().unwrap();
+        assert_eq!(report.decoded_on_device, report.images);
+    }
+}
+
+#[test]
 fn images_beyond_the_limit_are_read_where_they_are() {
     if !is_there() {
         return;

@@ -1,7 +1,8 @@
 // A driver library without a device, for tests on machines without one: memory of
 // the device is memory of the host, copies are done at once, a launch writes what
-// shows which bytes it was told to read. Each call is a line of a log. Kernels: `crops`
-// and those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the rest.
+// shows which bytes it was told to read. Each call is a line of a log. Kernels: `crops`,
+// those of JPEGs, of which `jpeg_rows` copies and `jpeg_tables` does the rest, and `views` of
+// images as they are.
 //
 //   STANDIN_LOG=path           where the log goes
 //   STANDIN_FAIL=name:code:n   the n-th call of `name` answers `code`; from 700 on every
@@ -450,11 +451,13 @@ struct Copy {
 
 Result cuMemcpy2DAsync_v2(const struct Copy *copy, void *stream) {
     IN_CONTEXT("cuMemcpy2DAsync_v2");
-    if (copy->src_type != 1 || copy->dst_type != 2) return INVALID_VALUE;
-    const char *from = copy->src_host + copy->src_y * copy->src_pitch + copy->src_x;
+    const int of_host = copy->src_type == 1;
+    if ((!of_host && copy->src_type != 2) || copy->dst_type != 2) return INVALID_VALUE;
+    const char *begin = of_host ? copy->src_host : (const char *)(uintptr_t)copy->src_device;
+    const char *from = begin + copy->src_y * copy->src_pitch + copy->src_x;
     char *to = (char *)(uintptr_t)copy->dst_device + copy->dst_y * copy->dst_pitch + copy->dst_x;
     const char *last = from + (copy->height - 1) * copy->src_pitch + copy->width;
-    if (from < pinned || last > pinned_end) return NOT_REGISTERED;
+    if (of_host && (from < pinned || last > pinned_end)) return NOT_REGISTERED;
     for (size_t row = 0; row < copy->height; row++)
         memcpy(to + row * copy->dst_pitch, from + row * copy->src_pitch, copy->width);
     say("cuMemcpy2DAsync_v2 %zu x %zu %s", copy->width, copy->height, stream_name(stream));
@@ -579,6 +582,21 @@ static void decode(const struct Batch *batch, unsigned pictures) {
     }
 }
 
+// As in kernels/views.cu, after its cameras.
+struct View {
+    char cameras[208];
+    Address pixels, mask, depths, out, arrays[3];
+    unsigned size[2], source[2], channels, form;
+};
+
+// An image as it is, as bytes, without mask and depths.
+static Result show(const struct View *view) {
+    if (view->mask || view->depths || view->form) return INVALID_VALUE;
+    memcpy((char *)(uintptr_t)view->out + view->arrays[0], (const char *)(uintptr_t)view->pixels,
+           (size_t)view->channels * view->size[0] * view->size[1]);
+    return 0;
+}
+
 // As in kernels/crops.cu.
 struct Row {
     Address pixels, tables, grey;
@@ -617,6 +635,10 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
         if (!strcmp(function->name, "jpeg_rows")) copy(arguments[0], x / 4);
         if (!strcmp(function->name, "jpeg_tables")) decode(arguments[0], x);
         return 0;
+    }
+    if (!strcmp(function->name, "views")) {
+        say("cuLaunchKernel views %u x %u x %u %s", x, y, z, stream_name(stream));
+        return show(arguments[0]);
     }
     const char *tables = *(const char **)arguments[0], *pixels = *(const char **)arguments[1];
     struct Row *rows = *(struct Row **)arguments[2];

@@ -9,10 +9,10 @@ use featherload::{Device, Scene};
 use image::{ImageBuffer, Luma};
 use serde_json::Value;
 
-use crate::common::FEATHERLOAD;
 use crate::common::command::{featherload, object};
 use crate::common::cuda::is_there;
 use crate::common::scene::{HEIGHT, IMAGES, WIDTH, Written, mask};
+use crate::common::{FEATHERLOAD, Random};
 use crate::{digest, views};
 
 const DEVICE: Device = Device::Cuda(0);
@@ -149,6 +149,66 @@ fn masks_discs_and_depths_come_with_their_images() {
     ] {
         let seen = same_views(what, 9, || views(&scene, 0));
         assert_eq!(seen.other, 0, "{what}");
+    }
+}
+
+#[test]
+fn jpegs_that_the_device_decodes_are_those_of_the_cpu() {
+    if !is_there() {
+        return;
+    }
+    for times in [1, 8] {
+        let scene = Written::enlarged(times).as_jpegs();
+        for workers in [0, 2] {
+            let of = |workers| views(&scene, workers).share_store(false);
+            let mut gpu = of(workers).device(DEVICE).build().unwrap();
+            let mut cpu = of(0).build().unwrap();
+            for _ in 0..IMAGES + 2 {
+                let made = gpu.next_view().unwrap().to_host().unwrap();
+                assert!(digest(&made) == digest(&cpu.next_view().unwrap()));
+            }
+            let report = gpu.report().unwrap();
+            assert_eq!(report.decoded_on_device, u64::from(IMAGES));
+            let memory = report.device.unwrap();
+            assert!(memory.at_start_bytes <= memory.planned_bytes, "{memory:?}");
+        }
+    }
+}
+
+#[test]
+fn damaged_jpegs_are_those_of_the_cpu() {
+    if !is_there() {
+        return;
+    }
+    let scene = Written::enlarged(8).as_jpegs();
+    let mut random = Random(7);
+    for round in 0..20 {
+        for image in 0..IMAGES {
+            let mut file = scene.jpeg(image, false);
+            let begin = file.len() / 3;
+            for _ in 0..round % 4 {
+                let at = begin + random.below((file.len() - begin - 2) as u64) as usize;
+                file[at] = random.next() as u8;
+            }
+            std::fs::write(scene.image(image), file).unwrap();
+        }
+        let of = |workers| views(&scene, workers).share_store(false);
+        let mut gpu = of(2).device(DEVICE).build().unwrap();
+        let mut cpu = of(0).build().unwrap();
+        for step in 0..u64::from(IMAGES) {
+            gpu.go_to(step);
+            cpu.go_to(step);
+            match (gpu.next_view(), cpu.next_view()) {
+                (Ok(made), Ok(wanted)) => {
+                    assert!(
+                        digest(&made.to_host().unwrap()) == digest(&wanted),
+                        "{step}"
+                    );
+                }
+                (Err(made), Err(wanted)) => assert_eq!(made.to_string(), wanted.to_string()),
+                (made, wanted) => panic!("round {round}, step {step}: {made:?}, {wanted:?}"),
+            }
+        }
     }
 }
 

@@ -4,13 +4,14 @@
 //! - `depths`: depths of pixels, and transparency, in views and rays;
 //! - `depth_files`: which depths are read; `masks`: what they leave out;
 //! - `shown`: what views hold; `same`: by any number of workers, through deaths;
-//! - `straight`: straightened images; `device`: made by a device.
+//! - `straight`: straightened images; `device`: made by a device; `jpegs`: decoded by one.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod depth_files;
 mod depths;
 mod device;
+mod jpegs;
 mod masks;
 mod same;
 mod shown;
