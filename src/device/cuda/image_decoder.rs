@@ -28,6 +28,8 @@ pub(super) struct ImageDecoder {
     taken: usize,
     /// Where pictures of the part that is put together go.
     targets: Vec<Target>,
+    /// Bytes of one of `coded`.
+    rows: usize,
     /// Bytes of the host that are pinned.
     pinned: usize,
 }
@@ -57,6 +59,7 @@ impl ImageDecoder {
             turn: 0,
             taken: 0,
             targets: Vec::new(),
+            rows: part.rows,
             pinned: 2 * (part.rows + part.descriptors + part.errors),
         })
     }
@@ -72,19 +75,19 @@ impl ImageDecoder {
     /// # Errors
     /// Other data than those of the picture.
     pub(super) fn add(&mut self, picture: &CodedPicture, data: &[u8], at: usize) -> Result<bool> {
+        if data.len() != picture.data.len() {
+            return Err(Error::Device {
+                what: "a coded image has another length than its header states".into(),
+            });
+        }
         let buffer = &mut self.coded[self.turn];
         let source = buffer.as_ptr() as u64 + self.taken as u64;
-        if !self.lane.add(picture, source, self.taken) {
+        let end = self.taken + data.len();
+        if end > self.rows || !self.lane.add(picture, source, self.taken) {
             return Ok(false);
         }
         // It is this part's alone: the one that had it before is over, or `add` had refused.
-        let end = self.taken + data.len();
-        let room = buffer.bytes_mut().get_mut(self.taken..end);
-        let room = room.filter(|room| room.len() == picture.data.len());
-        let room = room.ok_or_else(|| Error::Device {
-            what: "a coded image has another length than its header states".into(),
-        })?;
-        room.copy_from_slice(data);
+        buffer.bytes_mut()[self.taken..end].copy_from_slice(data);
         self.taken = end;
         let (width, height) = picture.picture.size();
         self.targets.push(Target {
@@ -108,6 +111,21 @@ impl ImageDecoder {
         if self.targets.is_empty() {
             return Ok(());
         }
+        // SAFETY: this function's contract.
+        let put = unsafe { self.put(images) };
+        if put.is_err() {
+            // What was put in may be under way yet.
+            self.lane.stream().drain();
+        }
+        self.turn ^= 1;
+        self.taken = 0;
+        self.targets.clear();
+        put
+    }
+
+    /// # Safety
+    /// As for [`ImageDecoder::submit`].
+    unsafe fn put(&mut self, images: &DeviceBuffer) -> Result<()> {
         // SAFETY: sources are those of `add`: pinned memory of this decoder, of which `add` has
         // written all coded data. It is written again once the part is over.
         let pictures = unsafe { self.lane.decode()? };
@@ -125,11 +143,7 @@ impl ImageDecoder {
                 stream.copy_lines((images, target.at), from, (target.width, target.lines))?;
             }
         }
-        self.lane.end_part()?;
-        self.turn ^= 1;
-        self.taken = 0;
-        self.targets.clear();
-        Ok(())
+        self.lane.end_part()
     }
 
     /// The error word of each picture of the oldest part, if the device has decoded it.

@@ -150,7 +150,7 @@ impl DeviceBytes {
     }
 }
 
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::jobs::pictures::jpeg_decoding::LargestJpeg;

@@ -50,7 +50,7 @@ pub(crate) struct JpegDecoding {
 impl JpegDecoding {
     /// None where no file is for a device.
     pub(crate) fn of(largest: LargestJpeg) -> Option<Self> {
-        if largest.pixels == 0 || cfg!(not(feature = "codecs")) {
+        if largest.pixels == 0 {
             return None;
         }
         let row_bytes = (largest.file_bytes + TABLES).min(MOST_ROW);
@@ -80,7 +80,7 @@ impl JpegDecoding {
     }
 }
 
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -175,6 +175,8 @@ impl DevicePictures {
                 false => DECODING.min(left),
             };
             let came = self.fetch(coming, pictures, stage, look);
+            // After an error too: what was added is forgotten with all that is under way.
+            stage.submit_coded()?;
             if came.is_err() {
                 self.cancel();
             }
@@ -189,8 +191,8 @@ impl DevicePictures {
         }
     }
 
-    /// Takes images that workers are done with, the first within `limit`, and has coded ones
-    /// decoded. Whether there was one.
+    /// Takes images that workers are done with, the first within `limit`, and adds coded ones to
+    /// the part that is decoded next. Whether there was one.
     fn fetch(
         &mut self,
         coming: &impl Fn(usize) -> Option<u32>,
@@ -228,7 +230,6 @@ impl DevicePictures {
             }
             came = true;
         }
-        stage.submit_coded()?;
         Ok(came)
     }
 
