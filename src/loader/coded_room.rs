@@ -55,14 +55,39 @@ impl CodedRoom {
         limits: &Limits,
         rows: u32,
     ) -> SampleProgram {
-        let mut lengths = survey::jpeg_lengths(index, FILES, limits);
-        lengths.sort_unstable();
-        let most = lengths.get(lengths.len().saturating_sub(1) * 99 / 100);
-        let wanted = most.map_or(0, |bytes| bytes.saturating_add(TABLES));
+        let lengths = survey::jpeg_lengths(index, FILES, limits);
         let memory = MemoryLimit::lowest(self.memory_limit).map_or(u64::MAX, |limit| limit.bytes);
         let ring = MOST_RING.min(memory / SHARE);
         let of_row = ring / u64::from(self.depth).max(1) / u64::from(rows).max(1);
-        let room = wanted.next_multiple_of(STEP).min(MAX_CODED as u64 + TABLES);
-        program.with_coded_room(room.min(of_row / STEP * STEP) as usize)
+        program.with_coded_room(room(lengths, of_row) as usize)
+    }
+}
+
+/// Bytes that 99 of 100 of these files need beside their tables, as far as a row may have them.
+fn room(mut lengths: Vec<u64>, of_row: u64) -> u64 {
+    lengths.sort_unstable();
+    let most = lengths.get(lengths.len().saturating_sub(1) * 99 / 100);
+    let wanted = most.map_or(0, |bytes| bytes.saturating_add(TABLES));
+    let room = wanted.min(MAX_CODED as u64 + TABLES).next_multiple_of(STEP);
+    room.min(of_row / STEP * STEP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_room_for_all_but_the_longest_files() {
+        const MIB: u64 = 1 << 20;
+        let mut lengths = vec![100_000; 198];
+        lengths.extend([9 * MIB, MIB]);
+        // 100,000 and the tables, in steps.
+        assert_eq!(room(lengths.clone(), u64::MAX), 192 << 10);
+        lengths.extend([3 * MIB, 3 * MIB]);
+        assert_eq!(room(lengths.clone(), u64::MAX), 3 * MIB + STEP);
+        assert_eq!(room(lengths, 2 * MIB + 1), 2 * MIB);
+        assert_eq!(room(vec![5 * MIB], u64::MAX), 5 * MIB + STEP);
+        assert_eq!(room(vec![u64::MAX; 3], u64::MAX), MAX_CODED as u64 + TABLES);
+        assert_eq!(room(Vec::new(), u64::MAX), 0);
     }
 }

@@ -1,8 +1,9 @@
 //! What workers hand over to a device: finished rows, or crops of RGB of which
 //! the device makes rows.
 //!
-//! Follows from the recipe alone, so it is part of the numeric profile, and so
-//! does the room of a row: never from timing, nor from the data.
+//! Follows from the recipe alone, so it is part of the numeric profile, and so does the room of
+//! pixels: never from timing, nor from the data. A coded crop in their place may have more room, as
+//! the files of a data set need it: the pixels are the same, whoever decodes.
 
 use serde::{Deserialize, Serialize};
 

@@ -95,8 +95,12 @@ fn coded(file: &[u8]) -> Vec<u8> {
 
 /// What the stand-in makes of a row of picture `i`.
 fn by_device(i: u16) -> Vec<u8> {
-    let sum: u32 = coded(&file(i)).iter().map(|b| u32::from(*b)).sum();
-    let (width, height) = size(i);
+    row_of(&file(i), size(i))
+}
+
+/// The same of a file, of this width and height.
+fn row_of(file: &[u8], (width, height): (u16, u16)) -> Vec<u8> {
+    let sum: u32 = coded(file).iter().map(|b| u32::from(*b)).sum();
     let [left, top] = [width, height].map(|side| (u32::from(side) - SIDE) / 2);
     let mut row = vec![(sum + left + 3 * top) as u8; (3 * SIDE * SIDE) as usize];
     // The first byte of the weights.
@@ -272,6 +276,61 @@ fn the_stream_is_the_same_however_it_is_made() {
 }
 
 /// The numbers of coded bytes of these pictures, for the stand-in.
+/// Colours without any order, which take many coded bytes.
+fn noise(side: u16, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let count = 3 * usize::from(side) * usize::from(side);
+    let mut pixels = Vec::with_capacity(count);
+    while pixels.len() < count {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+        pixels.push((state >> 56) as u8);
+    }
+    let mut file = Vec::new();
+    let encoder = Encoder::new(&mut file, 95);
+    encoder.encode(&pixels, side, side, ColorType::Rgb).unwrap();
+    file
+}
+
+/// Rows have room for the coded data of all files but the longest, however small the crop is.
+#[test]
+fn rows_have_room_for_long_files() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let ended = with_standin(
+        &format!("{module}::rows_have_room_for_long_files"),
+        &[("STANDIN_FREE", "7000000000")],
+        |_| {
+            const SIDES: [u16; 5] = [200, 300, 300, 320, 600];
+            let data = tempfile::tempdir().unwrap();
+            let folder = data.path().join("noise");
+            fs::create_dir(&folder).unwrap();
+            let files: Vec<Vec<u8>> = (0..).zip(SIDES).map(|(i, side)| noise(side, i)).collect();
+            for (i, file) in files.iter().enumerate() {
+                fs::write(folder.join(format!("{i}.jpg")), file).unwrap();
+            }
+            let dir = data.path();
+            let by_workers = seen(&mut on_cpu(dir).build().unwrap(), 1);
+            let run = |loader: LoaderBuilder, taken: usize, what: &str| {
+                let mut loader = loader.build().unwrap();
+                let mut want = by_workers.clone();
+                for row in want.iter_mut().filter(|row| (row.id as usize) < taken) {
+                    let i = row.id as usize;
+                    row.pixels = XxHash3_128::oneshot(&row_of(&files[i], (SIDES[i], SIDES[i])));
+                }
+                assert_same(&seen(&mut loader, 1), &want, what);
+                let jpegs = loader.report().unwrap().device.unwrap().jpegs;
+                assert_eq!(jpegs.pictures, taken as u64, "{what}");
+                let memory = loader.device_memory().unwrap().unwrap();
+                assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+            };
+            for upload in [Upload::InPlace, Upload::Copied] {
+                run(on_gpu(dir).upload(upload), 4, &upload.to_string());
+            }
+        },
+    );
+    let Some((standin, _)) = ended else { return };
+    assert_eq!(decoded(&standin), 2 * 4);
+}
+
 fn flags(pictures: impl Iterator<Item = u16>) -> String {
     let bytes = pictures.map(|i| coded(&file(i)).len().to_string());
     bytes.collect::<Vec<_>>().join(",")
