@@ -11,11 +11,12 @@ use std::mem::size_of;
 use serde::{Deserialize, Serialize};
 
 use crate::picture::jpeg::gpu_rows::{
-    CHAIN_UNITS, CodedPicture, KernelPicture, KernelSegment, MANY, MAX_ENTRIES, UNIT_BITS,
+    CHAIN_UNITS, CodedPicture, KernelPicture, KernelResize, KernelSegment, MANY, MAX_ENTRIES,
+    UNIT_BITS,
 };
 
 /// The kernels' names in their PTX, in the order of their launches.
-pub(crate) const KERNELS: [&str; 9] = [
+pub(crate) const KERNELS: [&str; 11] = [
     "jpeg_rows",
     "jpeg_tables",
     "jpeg_chains",
@@ -25,6 +26,8 @@ pub(crate) const KERNELS: [&str; 9] = [
     "jpeg_rgb",
     "jpeg_planes",
     "jpeg_colour",
+    "jpeg_first_pass",
+    "jpeg_second_pass",
 ];
 
 /// Threads of a block, as `kernels/jpeg/types.cuh` has them.
@@ -32,8 +35,13 @@ pub(crate) const THREADS: u32 = 128;
 pub(crate) const WIDE_THREADS: u32 = 512;
 pub(crate) const COLOUR_THREADS: u32 = 256;
 
-/// Blocks that copy a picture's coded data, as `kernels/jpeg/rows.cuh` has them.
+/// Blocks that copy a picture's coded data, or the tables of a resize, as `kernels/jpeg/rows.cuh`
+/// has them.
 pub(crate) const ROW_BLOCKS: u32 = 4;
+
+/// Blocks that resize a window, and threads of each, as `kernels/jpeg/resize.cuh` has them.
+pub(crate) const RESIZE_BLOCKS: u32 = 64;
+pub(crate) const RESIZE_THREADS: u32 = 256;
 
 /// What arrays begin at a multiple of.
 const ALIGNMENT: usize = 256;
@@ -53,7 +61,6 @@ const PIXEL_TENTHS: usize = 95;
 const PICTURE: usize = 64 << 10;
 
 /// Pixels at each edge of a window whose blocks are decoded, too.
-#[cfg(test)]
 const EDGE: usize = 16;
 
 /// What a part may hold.
@@ -68,7 +75,6 @@ pub(crate) struct PartLimits {
 
 /// The pixels that a window counts for: at full size, with the blocks at its edges. `block` is
 /// the side of a block of luma at the window's scale.
-#[cfg(test)]
 pub(crate) fn window_pixels((width, height): (usize, usize), block: usize) -> usize {
     let side = |pixels: usize| pixels * 8 / block + 2 * EDGE;
     side(width) * side(height)
@@ -159,6 +165,8 @@ pub(crate) struct Mapped {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Launches {
     pub(crate) pictures: u32,
+    /// Windows that are resized.
+    pub(crate) resizes: u32,
     pub(crate) chains: Mapped,
     pub(crate) coefficients: Mapped,
     pub(crate) rgb: Mapped,
@@ -170,8 +178,9 @@ pub(crate) struct Launches {
     pub(crate) states: usize,
     pub(crate) sums: usize,
     pub(crate) firsts: usize,
-    /// Where segments and maps begin among the descriptors, and their end.
+    /// Where segments, resizes and maps begin among the descriptors, and their end.
     pub(crate) segments_at: usize,
+    pub(crate) resizes_at: usize,
     pub(crate) maps_at: usize,
     pub(crate) descriptors: usize,
 }
@@ -184,6 +193,8 @@ pub(crate) struct Part {
     chain_threads: u32,
     pictures: Vec<KernelPicture>,
     segments: Vec<KernelSegment>,
+    /// Of some of the pictures, in their order.
+    resizes: Vec<KernelResize>,
     /// Of chains, coefficients, rgb, planes, colour.
     maps: [Vec<u16>; 5],
     units: usize,
@@ -201,6 +212,7 @@ impl Part {
             chain_threads,
             pictures: Vec::new(),
             segments: Vec::new(),
+            resizes: Vec::new(),
             maps: Default::default(),
             units: 0,
             data: 0,
@@ -211,6 +223,7 @@ impl Part {
     pub(crate) fn clear(&mut self) {
         self.pictures.clear();
         self.segments.clear();
+        self.resizes.clear();
         for map in &mut self.maps {
             map.clear();
         }
@@ -221,15 +234,32 @@ impl Part {
         &self.pictures
     }
 
+    /// Where the pixels of each picture begin, bytes behind [`Part::data_at`], and bytes from row to
+    /// row: of its window, or of what that was resized to.
+    pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut resizes = self.resizes.iter().peekable();
+        (0..).zip(&self.pictures).map(move |(number, picture)| {
+            match resizes.next_if(|resize| resize.picture == number) {
+                Some(resize) => (resize.images[2] as usize, resize.pitch()),
+                None => {
+                    let (first, pitch) = picture.window();
+                    (picture.rgb as usize + first, pitch)
+                }
+            }
+        })
+    }
+
     /// Adds a picture whose coded data are copied from `source`, an address of the device, to byte
     /// `at` of the part's; both are multiples of 16. False if it does not fit beside the others; if
     /// it is the first, it fits no part.
     pub(crate) fn add(&mut self, coded: &CodedPicture, source: u64, at: usize) -> bool {
         let mut picture = coded.picture;
         let needs = picture.memory();
+        // A resize comes when nobody reads coefficients any more.
+        let (result, end) = coded.resize.map_or((0, 0), |resize| resize.memory());
         let lengths = [
             needs.tables,
-            needs.coefficients,
+            needs.coefficients.max(end),
             needs.infos,
             needs.planes,
             needs.rgb,
@@ -247,14 +277,15 @@ impl Part {
         let descriptors = Self::descriptors(
             self.pictures.len() + 1,
             self.segments.len() + coded.segments.len(),
+            self.resizes.len() + usize::from(coded.resize.is_some()),
             blocks + more,
         );
         let is_full = !source.is_multiple_of(ROW as u64)
             || !at.is_multiple_of(ROW)
             || self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
             || data + Self::unit_bytes(units) > self.memory.work
-            || descriptors.2 > self.memory.descriptors
-            || at + (coded.data.end - coded.data.start) > self.memory.rows;
+            || descriptors.3 > self.memory.descriptors
+            || at + coded.data.len() > self.memory.rows;
         if is_full {
             return false;
         }
@@ -266,6 +297,14 @@ impl Part {
             picture.planes,
             picture.rgb,
         ] = places;
+        if let Some(mut resize) = coded.resize {
+            let tables = coded.coded_bytes() as u64;
+            (resize.source, resize.tables) = (source + tables, at as u64 + tables);
+            let between = picture.coefficients;
+            resize.images = [picture.rgb, between, between + result as u64];
+            resize.picture = self.pictures.len() as u32;
+            self.resizes.push(resize);
+        }
         picture.first_unit = self.units as u32;
         picture.segment = self.segments.len() as u32;
         let firsts = [
@@ -309,21 +348,32 @@ impl Part {
         (units * UNIT).next_multiple_of(ALIGNMENT)
     }
 
-    /// Where segments and maps begin, and the end of all.
-    fn descriptors(pictures: usize, segments: usize, blocks: usize) -> (usize, usize, usize) {
+    /// Where segments, resizes and maps begin, and the end of all.
+    fn descriptors(
+        pictures: usize,
+        segments: usize,
+        resizes: usize,
+        blocks: usize,
+    ) -> (usize, usize, usize, usize) {
         let segments_at = pictures * size_of::<KernelPicture>();
-        let maps_at = segments_at + segments * size_of::<KernelSegment>();
-        (segments_at, maps_at, maps_at + 2 * blocks)
+        let resizes_at = segments_at + segments * size_of::<KernelSegment>();
+        let maps_at = resizes_at + resizes * size_of::<KernelResize>();
+        (segments_at, resizes_at, maps_at, maps_at + 2 * blocks)
     }
 
     /// Writes the descriptors to the start of `to`.
     pub(crate) fn write(&self, to: &mut [u8]) -> Option<Launches> {
         let blocks = self.maps.iter().map(Vec::len).sum();
-        let (segments_at, maps_at, end) =
-            Self::descriptors(self.pictures.len(), self.segments.len(), blocks);
+        let (segments_at, resizes_at, maps_at, end) = Self::descriptors(
+            self.pictures.len(),
+            self.segments.len(),
+            self.resizes.len(),
+            blocks,
+        );
         let to = to.get_mut(..end)?;
         to[..segments_at].copy_from_slice(bytemuck::cast_slice(&self.pictures));
-        to[segments_at..maps_at].copy_from_slice(bytemuck::cast_slice(&self.segments));
+        to[segments_at..resizes_at].copy_from_slice(bytemuck::cast_slice(&self.segments));
+        to[resizes_at..maps_at].copy_from_slice(bytemuck::cast_slice(&self.resizes));
         let mut at = maps_at;
         let mut map = 0;
         let mapped = self.maps.each_ref().map(|blocks| {
@@ -340,6 +390,7 @@ impl Part {
         let [chains, coefficients, rgb, planes, colour] = mapped;
         Some(Launches {
             pictures: self.pictures.len() as u32,
+            resizes: self.resizes.len() as u32,
             chains,
             coefficients,
             rgb,
@@ -351,6 +402,7 @@ impl Part {
             sums: 12 * self.units,
             firsts: 4 * self.units,
             segments_at,
+            resizes_at,
             maps_at,
             descriptors: end,
         })

@@ -76,6 +76,18 @@ const WINDOW: usize = 112 << 10;
 pub(crate) struct JpegRoom {
     pub(crate) pixels: usize,
     pub(crate) coded: usize,
+    /// Pixels of windows that a part has room for in any case, as
+    /// [`window_pixels`](super::jpeg_part::window_pixels) counts them.
+    pub(crate) window: usize,
+}
+
+/// The parts in which JPEGs are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegParts {
+    /// Pictures of a part.
+    pub(crate) pictures: usize,
+    /// As [`JpegRoom::window`].
+    pub(crate) window: usize,
 }
 
 /// What JPEGs are decoded with on a device.
@@ -99,6 +111,19 @@ impl JpegShape {
         let usual = (rows / 2).clamp(*PART.start(), *PART.end());
         let halves = std::iter::successors(Some(usual), |pictures| Some(pictures / 2));
         halves.take_while(|pictures| pictures >= PART.start())
+    }
+
+    /// Parts that there may be room for, the best first: of fewer pictures, then of smaller windows.
+    pub(crate) fn all_parts(rows: usize, window: usize) -> impl Iterator<Item = JpegParts> {
+        let halves = std::iter::successors(Some(window), |window| {
+            (*window > 0).then_some(match window / 2 {
+                small if small < WINDOW => 0,
+                half => half,
+            })
+        });
+        halves.flat_map(move |window| {
+            Self::parts(rows).map(move |pictures| JpegParts { pictures, window })
+        })
     }
 
     /// The same with parts of half as many pictures; none where they are the smallest.
@@ -125,7 +150,7 @@ impl JpegShape {
         PartLimits {
             pictures,
             rows: (pictures * CODED).max(room.coded),
-            pixels: (pictures * WINDOW).max(largest),
+            pixels: (pictures * WINDOW).max(largest).max(room.window),
         }
     }
 
@@ -239,6 +264,7 @@ mod tests {
         const ROOM: JpegRoom = JpegRoom {
             pixels: 853_000,
             coded: 853_000,
+            window: 0,
         };
         for pictures in JpegShape::parts(256) {
             let jpegs = JpegShape {
@@ -266,5 +292,24 @@ mod tests {
         assert_eq!(parts(256), [64, 32, 16, 8]);
         assert_eq!(parts(64), [32, 16, 8]);
         assert_eq!((parts(1), parts(40)), (vec![8], vec![20, 10]));
+        let all: Vec<_> = JpegShape::all_parts(32, 5 * WINDOW)
+            .map(|parts| (parts.pictures, parts.window))
+            .collect();
+        let (half, quarter) = (5 * WINDOW / 2, 5 * WINDOW / 4);
+        let wanted = [5 * WINDOW, half, quarter, 0].map(|window| [(16, window), (8, window)]);
+        assert_eq!(all, wanted.as_flattened());
+        assert_eq!(JpegShape::all_parts(1, 0).count(), 1);
+    }
+
+    #[test]
+    fn a_part_has_room_for_a_window() {
+        let room = JpegRoom {
+            pixels: 853_000,
+            coded: 853_000,
+            window: 0,
+        };
+        let with = |window| JpegShape::limits(8, JpegRoom { window, ..room }).pixels;
+        assert_eq!((with(0), with(1000)), (4 * 853_000 / 3, 4 * 853_000 / 3));
+        assert_eq!(with(12 << 20), 12 << 20);
     }
 }

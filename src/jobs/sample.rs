@@ -17,7 +17,6 @@ use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::stages;
 use crate::picture::jpeg;
-use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::picture::jpeg::{JpegDecoder, JpegHeader, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
@@ -172,13 +171,10 @@ impl SampleDecoder {
         };
         let jpeg = JpegDecoder::new(&self.limits);
         let scratch = &self.jpeg_scratch;
-        let write = |to: &mut [u8]| {
-            let bytes = jpeg.write_coded((bytes, &header), cut.scale, cut.want, scratch, to)?;
-            // What the consumer checks, too: a row that it refused would end the run.
-            let coded = CodedPicture::read(&to[..bytes]).ok()?;
-            limits.hold(&coded).then_some(bytes)
-        };
-        let is_theirs = crops.hand_over_coded(&cut, &self.steps, request.size, out, write)?;
+        let write =
+            |to: &mut [u8]| jpeg.write_coded((bytes, &header), cut.scale, cut.want, scratch, to);
+        let is_theirs =
+            crops.hand_over_coded(&cut, &self.steps, request.size, limits, out, write)?;
         if is_theirs {
             meter.lap(stages::EMIT);
         }

@@ -106,10 +106,11 @@ impl LoaderBuilder {
             coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
-        let program = &prepared.program;
+        let (program, windows) = (&prepared.program, prepared.windows);
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(program, asked, needed))).transpose()?;
+        let uploads = (uploads
+            .map(|uploads| uploads.with_rows_of(program, windows, asked, needed)))
+        .transpose()?;
         let decodes = uploads
             .as_ref()
             .is_some_and(|uploads| uploads.jpegs.is_some());
@@ -175,10 +176,11 @@ impl LoaderBuilder {
             coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
-        let program = &prepared.program;
+        let (program, windows) = (&prepared.program, prepared.windows);
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(program, asked, needed))).transpose()?;
+        let uploads = (uploads
+            .map(|uploads| uploads.with_rows_of(program, windows, asked, needed)))
+        .transpose()?;
         let limit = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)));

@@ -35,6 +35,8 @@ pub(super) struct Prepared {
     pub(super) packing: Packing,
     /// What runs for each sample: that which was wanted, with rows as the data set needs them.
     pub(super) program: SampleProgram,
+    /// Pixels that a part of coded JPEGs needs room for, whatever its rows have room for.
+    pub(super) windows: usize,
     /// Those of the packing, for the job.
     pub(super) sizes: Option<Sizes>,
     /// Samples that are tried in the place of one that gives no pixels.
@@ -145,9 +147,9 @@ impl Prepared {
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = wanted.on_error.tries(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
-        let program = match wanted.coded {
+        let (program, windows) = match wanted.coded {
             Some(coded) => coded.of(program, &index, &limits, plan.most_rows()),
-            None => program.clone(),
+            None => (program.clone(), 0),
         };
         let packing = Packing::new(&program, plan.clone(), tries, limits, sizes)?;
         Ok(Self {
@@ -157,6 +159,7 @@ impl Prepared {
             plan,
             packing,
             program,
+            windows,
             sizes: for_job,
             tries,
             worst,

@@ -83,10 +83,11 @@ impl LoaderBuilder {
             coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
-        let program = prepared.program.clone();
+        let (program, windows) = (prepared.program.clone(), prepared.windows);
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(&program, asked, needed))).transpose()?;
+        let uploads = (uploads
+            .map(|uploads| uploads.with_rows_of(&program, windows, asked, needed)))
+        .transpose()?;
         // Nothing to do for it, where rows with more room leave none on the device.
         let jpegs = jpegs.filter(|_| {
             uploads

@@ -151,6 +151,13 @@ impl CropRule {
         Self { coded, ..self }
     }
 
+    /// Bytes of the coefficients by which a whole picture of this width and height is resized in
+    /// whole numbers; none = nothing is resized.
+    pub(crate) fn resize_bytes(&self, (width, height): (u32, u32)) -> Option<u64> {
+        let sides = f64::from(width) + f64::from(height);
+        self.support.map(|support| (4.0 * support * sides) as u64)
+    }
+
     /// The room for rows of this height and width.
     pub(crate) fn room(&self, (height, width): (u32, u32)) -> CropRoom {
         let (h, w) = (f64::from(height), f64::from(width));

@@ -189,9 +189,17 @@ pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Re
     scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
 }
 
-/// Bytes of the files of at most `count` samples that are JPEGs, of evenly spaced ids.
-pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
-    scan::jpeg_lengths(index, count, limits)
+/// A file that is a JPEG.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JpegFile {
+    pub(crate) bytes: u64,
+    /// Width and height, as it is stored.
+    pub(crate) size: (u32, u32),
+}
+
+/// The files of at most `count` samples that are JPEGs, of evenly spaced ids.
+pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Vec<JpegFile> {
+    scan::jpeg_files(index, count, limits)
 }
 
 /// The header of one sample, read this way up.

@@ -25,6 +25,7 @@ use crate::picture::header::{PictureHeader, read_header_within};
 use crate::picture::{Format, Limits, Orientation};
 use crate::sys::regular::open_regular;
 
+use crate::data::survey::JpegFile;
 use crate::data::survey::part::Part;
 use crate::sys::threads::with_pool;
 
@@ -240,14 +241,19 @@ pub(crate) fn header_of(
     header.read_as(upright).boxed(index.pixel_box(id))
 }
 
-/// As [`super::jpeg_lengths`].
-pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
+/// As [`super::jpeg_files`].
+pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Vec<JpegFile> {
     let mut files = Files::default();
     let step = index.len().div_ceil(count.max(1)).max(1);
     let ids = (0..index.len()).step_by(step as usize);
     let found = ids.filter_map(|id| files.read(index, id, limits).ok());
     let jpegs = found.filter(|(header, _)| header.format == Format::Jpeg);
-    jpegs.map(|(_, bytes)| bytes).collect()
+    jpegs
+        .map(|(header, bytes)| JpegFile {
+            bytes,
+            size: header.stored,
+        })
+        .collect()
 }
 
 /// The header of the picture at a path, as the file has it.

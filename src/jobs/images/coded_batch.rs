@@ -63,11 +63,9 @@ impl BatchRows {
         let InRow::Coded(coded, kernel) = read else {
             return None;
         };
-        let picture = CodedPicture::read(own.get(coded.clone())?).ok()?;
-        // Weights are those of the crop that the row's header names.
-        if picture.picture.size() != (kernel.width, kernel.height) {
-            return None;
-        }
+        // Weights are those of the pixels that the row's header names.
+        let size = (kernel.width, kernel.height);
+        let picture = CodedPicture::read_as(own.get(coded.clone())?, size).ok()?;
         let first = begin + coded.start;
         Some(CodedRow {
             row,
@@ -294,7 +292,8 @@ mod tests {
             let (data, kernel) = (&coded.data, &coded.kernel);
             assert!(own.start < data.start && data.start < data.end && data.end <= own.end);
             assert_eq!(coded.row, 1);
-            assert_eq!(coded.picture.picture.size(), (kernel.width, kernel.height));
+            let is_window = coded.picture.picture.size() == (kernel.width, kernel.height);
+            assert_eq!(is_window, coded.picture.resize.is_none());
             let weights = |outputs, taps| 4 * u64::from(outputs) * (1 + u64::from(taps));
             let end = kernel.tables
                 + weights(kernel.out_width, kernel.across_taps)

@@ -11,7 +11,7 @@ use crate::cut::crop::{CropHeader, Takes};
 use crate::device::cuda::{Context, CropStage, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, JpegRoom, JpegShape, RowPlaces, rows_bytes};
+use crate::device::shape::{CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
@@ -112,8 +112,8 @@ pub(crate) struct DeviceWork<'a> {
     pub(crate) upload: Upload,
     /// Batches on the device at a time.
     pub(crate) outputs: usize,
-    /// JPEGs of a part that the device decodes; none = workers decode all.
-    pub(crate) jpegs: Option<usize>,
+    /// The parts in which the device decodes JPEGs; none = workers decode all.
+    pub(crate) jpegs: Option<JpegParts>,
 }
 
 /// Batches on a device at a time, with so many slots: one is made while another is held.
@@ -179,14 +179,14 @@ impl DeviceWork<'_> {
     /// What the device decodes with; none = workers decode all.
     fn jpeg_shape(&self) -> Option<JpegShape> {
         let rule = self.program.crops?;
-        let (pictures, room) = (self.jpegs?, self.row_room()?);
+        let (parts, room) = (self.jpegs?, self.row_room()?);
         let batches = self.batches();
         let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
             let all = batches.iter().map(|(size, _)| bytes(*size));
             all.max().unwrap_or(0)
         };
         Some(JpegShape {
-            limits: JpegShape::limits(pictures, room),
+            limits: JpegShape::limits(parts.pictures, room),
             room,
             rows: self.plan.most_rows() as usize,
             row_bytes: most(&|size| places(rule, size).capacity),
@@ -202,10 +202,12 @@ impl DeviceWork<'_> {
             .map(|room| JpegRoom {
                 pixels: room.pixels,
                 coded: room.coded,
+                window: self.jpegs.map_or(0, |parts| parts.window),
             })
             .reduce(|a, b| JpegRoom {
                 pixels: a.pixels.max(b.pixels),
                 coded: a.coded.max(b.coded),
+                ..a
             })
     }
 

@@ -8,6 +8,7 @@ use super::super::geometry::Plan;
 use super::super::job::Refusal;
 use super::kernel_picture::{KernelPicture, KernelSegment};
 use super::limits::{MAX_CODED, MAX_SEGMENTS};
+use super::resize::KernelResize;
 use super::row_header::{ALIGNMENT, Header, fits, segments};
 
 /// A row that the consumer has read and checked.
@@ -15,11 +16,32 @@ use super::row_header::{ALIGNMENT, Header, fits, segments};
 pub(crate) struct CodedPicture {
     pub(crate) picture: KernelPicture,
     pub(crate) segments: Vec<KernelSegment>,
-    /// Where the coded data stand in the row, up to a multiple of 16.
+    /// How the window is resized; none = it is wanted as it is.
+    pub(crate) resize: Option<KernelResize>,
+    /// Where the coded data stand in the row, up to a multiple of 16, and the tables of the resize
+    /// behind them.
     pub(crate) data: Range<usize>,
 }
 
 impl CodedPicture {
+    /// Reads a row that gives pixels of `size` (width, height): the window, or what tables behind
+    /// its coded data make of a window of another size.
+    pub(crate) fn read_as(row: &[u8], size: (u32, u32)) -> Result<Self, Refusal> {
+        let mut coded = Self::read(row)?;
+        if coded.picture.size() != size {
+            let tables = &row[coded.data.end..];
+            let resize = KernelResize::read(tables, &coded.picture, size);
+            coded.resize = Some(resize.ok_or(Refusal::Damaged)?);
+            coded.data.end = row.len();
+        }
+        Ok(coded)
+    }
+
+    /// Bytes of the coded data, up to a multiple of 16: the tables of the resize come then.
+    pub(crate) fn coded_bytes(&self) -> usize {
+        self.data.len() - self.resize.map_or(0, |resize| resize.table_bytes())
+    }
+
     /// Reads the start of a row. `Damaged` is a row that `write_row` does not write, and
     /// `Unsupported` one whose tables are too large for the kernels.
     pub(crate) fn read(row: &[u8]) -> Result<Self, Refusal> {
@@ -72,6 +94,7 @@ impl CodedPicture {
         Ok(Self {
             picture: picture.with_coded(coded, count),
             segments,
+            resize: None,
             data,
         })
     }
