@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::loader::Epoch;
-use featherload::recipe::{CenterCrop, Decode, GaussianBlur};
+use featherload::recipe::{CenterCrop, Decode, DecodeMode, GaussianBlur, Resize};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
     RowStatus, Sampler, State, Upload,
@@ -329,6 +329,86 @@ fn rows_have_room_for_long_files() {
     );
     let Some((standin, _)) = ended else { return };
     assert_eq!(decoded(&standin), 2 * 4);
+}
+
+/// At full size the windows of large photos have no room in their rows as pixels: the device resizes
+/// them, and has room for whole photos. What is flagged has the rows of workers.
+#[test]
+fn windows_of_large_photos_are_resized_by_the_device() {
+    const SIZES: [(u16, u16); 5] = [(900, 700), (700, 900), (901, 703), (640, 480), (900, 700)];
+    let files: Vec<Vec<u8>> = SIZES.iter().zip(0..).map(photo).collect();
+    let flagged = coded(&files[2]).len().to_string();
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let ended = with_standin(
+        &format!("{module}::windows_of_large_photos_are_resized_by_the_device"),
+        &[("STANDIN_FREE", "7000000000"), ("STANDIN_FLAGS", &flagged)],
+        |_| {
+            let data = tempfile::tempdir().unwrap();
+            let folder = data.path().join("photos");
+            fs::create_dir(&folder).unwrap();
+            for (i, file) in files.iter().enumerate() {
+                fs::write(folder.join(format!("{i}.jpg")), file).unwrap();
+            }
+            let of = |mode: DecodeMode, on: DecodeOn| {
+                let decode = Decode {
+                    mode: Some(mode),
+                    ..Decode::default()
+                };
+                let recipe = Recipe::new("full")
+                    .then(decode)
+                    .then(Resize::exact(SIDE, SIDE))
+                    .with_dtype(Dtype::U8)
+                    .with_layout(MemoryLayout::Nhwc);
+                usual(data.path(), on).recipe(recipe).build().unwrap()
+            };
+            let by_workers = seen(&mut of(DecodeMode::Full, DecodeOn::Cpu), 1);
+            let mut loader = of(DecodeMode::Full, DecodeOn::Gpu);
+            let got = seen(&mut loader, 1);
+            assert_eq!(got.len(), SIZES.len());
+            for (row, by_worker) in got.iter().zip(&by_workers) {
+                let i = row.id as usize;
+                if i == 2 {
+                    assert_eq!(row, by_worker);
+                    continue;
+                }
+                let sum: u32 = coded(&files[i]).iter().map(|b| u32::from(*b)).sum();
+                // And the taps across, as the stand-in has it: twice what a pixel stands for.
+                let most = 2 * u32::from(SIZES[i].0) / SIDE + 2;
+                let is_made = (most - 3..=most).any(|taps| {
+                    let mut row_of = vec![(sum + taps) as u8; (3 * SIDE * SIDE) as usize];
+                    row_of[0] = 0;
+                    row.pixels == XxHash3_128::oneshot(&row_of)
+                });
+                assert!(is_made, "{i}: {row:?}");
+            }
+            let report = loader.report().unwrap();
+            let jpegs = report.device.unwrap().jpegs;
+            assert_eq!((jpegs.pictures, jpegs.decoded_again), (5, 1));
+            assert_eq!(report.resized_by_workers, 0);
+            let memory = loader.device_memory().unwrap().unwrap();
+            assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+            let scaled = of(DecodeMode::Scaled, DecodeOn::Gpu);
+            let scaled = scaled.device_memory().unwrap().unwrap();
+            assert!(scaled.planned_bytes <= memory.planned_bytes);
+        },
+    );
+    let Some((standin, _)) = ended else { return };
+    for pass in [" jpeg_first_pass ", " jpeg_second_pass "] {
+        let launches = standin.calls("cuLaunchKernel");
+        assert!(launches.iter().any(|line| line.contains(pass)), "{pass}");
+    }
+}
+
+/// Smooth, so that its coded data are few.
+fn photo((&(width, height), i): (&(u16, u16), u32)) -> Vec<u8> {
+    let count = 3 * u32::from(width) * u32::from(height);
+    let pixels: Vec<u8> = (0..count).map(|n| (n / 500 + 31 * i) as u8).collect();
+    let mut file = Vec::new();
+    let encoder = Encoder::new(&mut file, 80);
+    encoder
+        .encode(&pixels, width, height, ColorType::Rgb)
+        .unwrap();
+    file
 }
 
 fn flags(pictures: impl Iterator<Item = u16>) -> String {
