@@ -83,7 +83,7 @@ mod tests {
         lengths.extend([9 * MIB, MIB]);
         // 100,000 and the tables, in steps.
         assert_eq!(room(lengths.clone(), u64::MAX), 192 << 10);
-        lengths.extend([3 * MIB, 3 * MIB]);
+        lengths.extend([3 * MIB; 3]);
         assert_eq!(room(lengths.clone(), u64::MAX), 3 * MIB + STEP);
         assert_eq!(room(lengths, 2 * MIB + 1), 2 * MIB);
         assert_eq!(room(vec![5 * MIB], u64::MAX), 5 * MIB + STEP);
