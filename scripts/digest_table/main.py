@@ -85,7 +85,7 @@ def make(binary, options):
     device, only = options.device, options.only
     table = {"device": device} | ({"only": only} if only else {}) | {"cases": {}}
     began = time.monotonic()
-    with Data(Path(shared), device, options.keep) as data, ThreadPoolExecutor(options.jobs) as pool:
+    with Data(Path(shared), options.keep) as data, ThreadPoolExecutor(options.jobs) as pool:
         runner = Runner(binary)
         table["shared"] = data.present()
 
