@@ -25,6 +25,7 @@ use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
 use crate::loader::epoch::{Loader, check_start, mark_to_resume};
+use crate::loader::jpeg_decoding;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
 use crate::plan::{Position, SamplerTable, State};
@@ -88,11 +89,9 @@ impl LoaderBuilder {
         let uploads =
             (uploads.map(|uploads| uploads.with_rows_of(&program, asked, needed))).transpose()?;
         // Nothing to do for it, where rows with more room leave none on the device.
-        let jpegs = jpegs.filter(|_| {
-            uploads
-                .as_ref()
-                .is_some_and(|uploads| uploads.jpegs.is_some())
-        });
+        let decodes = (uploads.as_ref()).is_some_and(|uploads| uploads.jpegs.is_some());
+        let jpegs = jpegs.filter(|_| decodes);
+        let outlook = jpeg_decoding::outlook(self.decode_on, self.device, &program, decodes);
         let Settled {
             memory,
             upload,
@@ -224,6 +223,7 @@ impl LoaderBuilder {
                 mixing: Duration::ZERO,
             },
             fetcher,
+            outlook,
         ))
     }
 }
