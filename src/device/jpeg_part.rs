@@ -87,7 +87,7 @@ pub(crate) struct PartMemory {
 impl PartLimits {
     /// Whether a part holds a picture, whatever the device.
     pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
-        Part::new(*self, THREADS / 2).add(coded, 0, 0)
+        Part::new(*self, THREADS / 2).places(coded, 0).is_some()
     }
 
     /// The memory of a part within these limits: all that a run takes.
@@ -176,6 +176,18 @@ pub(crate) struct Launches {
     pub(crate) descriptors: usize,
 }
 
+/// Where a picture lies in a part that has room for it.
+#[derive(Debug)]
+struct Places {
+    /// Of tables, coefficients, infos, planes and RGB.
+    arrays: [u64; 5],
+    /// Blocks of the launches.
+    blocks: [u32; 5],
+    /// Units and bytes of all pictures, this one included.
+    units: usize,
+    data: usize,
+}
+
 /// A part that is being put together.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -225,39 +237,11 @@ impl Part {
     /// `at` of the part's; both are multiples of 16. False if it does not fit beside the others; if
     /// it is the first, it fits no part.
     pub(crate) fn add(&mut self, coded: &CodedPicture, source: u64, at: usize) -> bool {
-        let mut picture = coded.picture;
-        let needs = picture.memory();
-        let lengths = [
-            needs.tables,
-            needs.coefficients,
-            needs.infos,
-            needs.planes,
-            needs.rgb,
-        ];
-        let mut data = self.data;
-        let places = lengths.map(|length| {
-            let place = data;
-            data = (data + length).next_multiple_of(ALIGNMENT);
-            place as u64
-        });
-        let units = self.units + picture.units as usize;
-        let maps = Self::blocks(&picture, self.chain_threads);
-        let blocks: usize = self.maps.iter().map(Vec::len).sum();
-        let more: usize = maps.iter().map(|&blocks| blocks as usize).sum();
-        let descriptors = Self::descriptors(
-            self.pictures.len() + 1,
-            self.segments.len() + coded.segments.len(),
-            blocks + more,
-        );
-        let is_full = !source.is_multiple_of(ROW as u64)
-            || !at.is_multiple_of(ROW)
-            || self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
-            || data + Self::unit_bytes(units) > self.memory.work
-            || descriptors.2 > self.memory.descriptors
-            || at + (coded.data.end - coded.data.start) > self.memory.rows;
-        if is_full {
+        let is_aligned = source.is_multiple_of(ROW as u64) && at.is_multiple_of(ROW);
+        let Some(places) = self.places(coded, at).filter(|_| is_aligned) else {
             return false;
-        }
+        };
+        let mut picture = coded.picture;
         (picture.source, picture.coded) = (source, at as u64);
         [
             picture.tables,
@@ -265,7 +249,7 @@ impl Part {
             picture.infos,
             picture.planes,
             picture.rgb,
-        ] = places;
+        ] = places.arrays;
         picture.first_unit = self.units as u32;
         picture.segment = self.segments.len() as u32;
         let firsts = [
@@ -276,16 +260,55 @@ impl Part {
             &mut picture.colour_block,
         ];
         let number = self.pictures.len() as u16;
-        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(maps) {
+        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(places.blocks) {
             *first = map.len() as u32;
             map.extend(std::iter::repeat_n(number, blocks as usize));
         }
-        (self.units, self.data) = (units, data);
+        (self.units, self.data) = (places.units, places.data);
         let (chains, values) = picture.entries();
         self.entries = (self.entries.0.max(chains), self.entries.1.max(values));
         self.segments.extend_from_slice(&coded.segments);
         self.pictures.push(picture);
         true
+    }
+
+    /// Where a picture would lie whose coded data begin at byte `at` of the part's; none if it does
+    /// not fit beside the others.
+    fn places(&self, coded: &CodedPicture, at: usize) -> Option<Places> {
+        let picture = &coded.picture;
+        let needs = picture.memory();
+        let lengths = [
+            needs.tables,
+            needs.coefficients,
+            needs.infos,
+            needs.planes,
+            needs.rgb,
+        ];
+        let mut data = self.data;
+        let arrays = lengths.map(|length| {
+            let place = data;
+            data = (data + length).next_multiple_of(ALIGNMENT);
+            place as u64
+        });
+        let units = self.units + picture.units as usize;
+        let blocks = Self::blocks(picture, self.chain_threads);
+        let before: usize = self.maps.iter().map(Vec::len).sum();
+        let more: usize = blocks.iter().map(|&blocks| blocks as usize).sum();
+        let descriptors = Self::descriptors(
+            self.pictures.len() + 1,
+            self.segments.len() + coded.segments.len(),
+            before + more,
+        );
+        let is_full = self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
+            || data + Self::unit_bytes(units) > self.memory.work
+            || descriptors.2 > self.memory.descriptors
+            || at + (coded.data.end - coded.data.start) > self.memory.rows;
+        (!is_full).then_some(Places {
+            arrays,
+            blocks,
+            units,
+            data,
+        })
     }
 
     /// Blocks of the launches.

@@ -5,11 +5,14 @@
 //! the run.
 
 use std::fmt;
-use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cut::crop::{CropHeader, Takes};
-use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Verdict};
+use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, RowAttempt, Verdict};
+use crate::device::cuda::Target;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{Result, SampleFault};
 use crate::jobs::images::jpeg_batches::{InRow, destroyed, kernel_row, read_row};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
@@ -37,40 +40,77 @@ impl fmt::Debug for CpuJob {
     }
 }
 
-/// See the module.
+/// A batch whose coded rows a device decodes as they come.
 #[derive(Debug)]
-pub(crate) struct BatchRows {
-    pub(crate) slot: WatchedSlot,
+pub(crate) struct Opened {
+    pub(crate) place: Place,
+    pub(crate) target: Target,
+    pub(crate) rows: Arc<BatchRows>,
+}
+
+/// What a batch is whose rows come yet.
+#[derive(Debug)]
+pub(crate) struct BatchOutline {
     pub(crate) place: Place,
     /// Attempts behind a row's first.
     pub(crate) tries: u32,
     pub(crate) rule: CropRule,
     /// Height and width of its rows.
     pub(crate) size: (u32, u32),
-    pub(crate) cpu: Arc<CpuJob>,
+    /// What every part of the device holds: workers hand over no picture that is larger.
+    pub(crate) parts: PartLimits,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct BatchRows {
+    slot: WatchedSlot,
+    outline: BatchOutline,
+    cpu: Arc<CpuJob>,
+    /// All rows have been seen final.
+    is_filled: AtomicBool,
 }
 
 impl BatchRows {
-    /// Where a row lies: as [`crate::jobs::images::packing`] places rows of crops.
-    fn bytes_of(&self, row: u32) -> Range<usize> {
-        let bytes = self.rule.room(self.size).row_bytes();
-        row as usize * bytes..(row as usize + 1) * bytes
+    pub(crate) fn new(slot: WatchedSlot, outline: BatchOutline, cpu: Arc<CpuJob>) -> Self {
+        Self {
+            slot,
+            outline,
+            cpu,
+            is_filled: AtomicBool::new(false),
+        }
     }
 
-    fn coded(&self, row: u32, own: &[u8]) -> Option<CodedRow> {
-        let begin = self.bytes_of(row).start;
-        let read = read_row(own, begin, self.rule, self.size).ok()?;
+    /// Notes that all rows were seen final. A row that is not any more was destroyed, and never
+    /// comes.
+    pub(crate) fn close(&self) {
+        self.is_filled.store(true, Release);
+    }
+
+    /// Where a row begins: as [`crate::jobs::images::packing`] places rows of crops.
+    fn begin_of(&self, row: u32) -> usize {
+        row as usize * self.outline.rule.room(self.outline.size).row_bytes()
+    }
+
+    fn coded(&self, row: u32, attempt: u32) -> Option<CodedRow> {
+        let BatchOutline { rule, size, .. } = self.outline;
+        let begin = self.begin_of(row);
+        let read = read_row(|to| self.slot.copy(begin, to), begin, rule, size).ok()?;
         let InRow::Coded(coded, kernel) = read else {
             return None;
         };
-        let picture = CodedPicture::read(own.get(coded.clone())?).ok()?;
+        let first = begin + coded.start;
+        let copy = |from, to: &mut [u8]| self.slot.copy(first + from, to);
+        let picture = CodedPicture::copied(coded.len(), copy).ok()?;
         // Weights are those of the crop that the row's header names.
-        if picture.picture.size() != (kernel.width, kernel.height) {
+        if picture.picture.size() != (kernel.width, kernel.height)
+            || !self.outline.parts.hold(&picture)
+        {
             return None;
         }
-        let first = begin + coded.start;
         Some(CodedRow {
             row,
+            attempt,
             data: first + picture.data.start..first + picture.data.end,
             picture,
             kernel,
@@ -80,23 +120,26 @@ impl BatchRows {
 
 impl CodedBatch for BatchRows {
     fn rows(&self) -> u32 {
-        self.place.rows
+        self.outline.place.rows
     }
 
     fn look(&self, row: u32) -> Look {
-        if row >= self.place.filled {
+        if row >= self.outline.place.filled {
             return Look::Other;
         }
+        // Before the row is looked at, which may become final behind the look.
+        let is_filled = self.is_filled.load(Acquire);
         if !self.slot.is_final(row) {
-            return Look::NotYet;
+            return match is_filled {
+                true => Look::Other,
+                false => Look::NotYet,
+            };
         }
         // Failed, or destroyed.
-        let Some(Some(_)) = self.slot.end(row, self.tries) else {
+        let Some(Some(attempt)) = self.slot.end(row, self.outline.tries) else {
             return Look::Other;
         };
-        // SAFETY: `is_final` has shown that the row is, and these bytes are its own.
-        let own = unsafe { self.slot.row(self.bytes_of(row)) };
-        let coded = own.and_then(|own| self.coded(row, own));
+        let coded = self.coded(row, attempt);
         coded.map_or(Look::Other, |coded| Look::Coded(Box::new(coded)))
     }
 
@@ -104,16 +147,23 @@ impl CodedBatch for BatchRows {
         self.slot.memory()
     }
 
-    fn decode_again(&self, row: u32, out: &mut [u8]) -> Result<Again> {
-        let first = self.slot.end(row, self.tries).flatten();
+    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> Result<Again> {
+        let BatchOutline {
+            place,
+            tries,
+            rule,
+            size,
+            ..
+        } = self.outline;
+        let RowAttempt { row, attempt } = of;
         let attempts = Attempts {
-            first: first.unwrap_or(0),
-            tries: self.tries,
+            first: attempt,
+            tries,
         };
         let mut fault = None;
         let attempt = attempts::fill(
             &mut **self.cpu.0.lock().unwrap_or_else(PoisonError::into_inner),
-            &self.place.ticket(1),
+            &place.ticket(1),
             row,
             attempts,
             out,
@@ -123,9 +173,9 @@ impl CodedBatch for BatchRows {
             },
         );
         let kernel = attempt.map(|_| {
-            let room = self.rule.room(self.size);
-            let header = CropHeader::read(out, room, self.size, Takes::Pixels);
-            let kernel = header.and_then(|header| kernel_row(&header, 0, room, self.rule));
+            let room = rule.room(size);
+            let header = CropHeader::read(out, room, size, Takes::Pixels);
+            let kernel = header.and_then(|header| kernel_row(&header, 0, room, rule));
             kernel.map_err(|why| destroyed(row, &why))
         });
         Ok(Again {
@@ -141,11 +191,12 @@ impl CodedBatch for BatchRows {
 
 #[cfg(all(test, feature = "codecs"))]
 mod tests {
+    use std::ops::Range;
     use std::time::Duration;
 
     use super::*;
     use crate::cut::crop::CROP_HEADER;
-    use crate::device::jpeg_part::{Part, PartLimits, THREADS};
+    use crate::device::jpeg_part::{Part, THREADS};
     use crate::jobs::sample::{RowRequest, SampleDecoder};
     use crate::picture::Limits;
     use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
@@ -219,6 +270,7 @@ mod tests {
     struct Scene {
         slots: Slots,
         rule: CropRule,
+        parts: PartLimits,
         row_bytes: usize,
         sequence: u32,
     }
@@ -236,9 +288,26 @@ mod tests {
             Self {
                 slots: Slots::new(ring.unwrap()),
                 rule,
+                parts: PARTS,
                 row_bytes,
                 sequence: 0,
             }
+        }
+
+        fn place_of(&self, row: u32) -> Range<usize> {
+            let begin = row as usize * self.row_bytes;
+            begin..begin + self.row_bytes
+        }
+
+        fn rows(&self, slot: WatchedSlot, place: Place) -> BatchRows {
+            let outline = BatchOutline {
+                place,
+                tries: 0,
+                rule: self.rule,
+                size: SIZE,
+                parts: self.parts,
+            };
+            BatchRows::new(slot, outline, Arc::new(CpuJob::new(Box::new(NoJob))))
         }
 
         /// What is seen of the second row before it is final, and after.
@@ -253,14 +322,7 @@ mod tests {
             };
             let ticket = place.ticket(self.sequence);
             let posted = self.slots.post(self.slots.take_free().unwrap(), ticket);
-            let batch = BatchRows {
-                slot: self.slots.watch(&posted),
-                place,
-                tries: 0,
-                rule: self.rule,
-                size: SIZE,
-                cpu: Arc::new(CpuJob::new(Box::new(NoJob))),
-            };
+            let batch = self.rows(self.slots.watch(&posted), place);
             assert_eq!(batch.rows(), 3);
             // No sample of the batch.
             assert!(matches!(batch.look(2), Look::Other));
@@ -271,7 +333,7 @@ mod tests {
                     panic!("nothing to fill");
                 };
                 assert_eq!(claim.row, n);
-                let here = batch.bytes_of(n);
+                let here = self.place_of(n);
                 // SAFETY: claimed just above, and the row's own place.
                 let to = unsafe { self.slots.ring().row_mut(&claim, here) };
                 to.unwrap().copy_from_slice(row);
@@ -324,6 +386,38 @@ mod tests {
         pixels[crate::cut::crop::CROP_HEADER_CODED].fill(0);
         let (_, pixels) = scene.look(&pixels, Outcome::Done);
         assert!(matches!(pixels, Look::Other));
+    }
+
+    /// A row that nobody would finish any more is no row of which more is to come.
+    #[test]
+    fn a_row_whose_word_is_destroyed_has_come_once_its_batch_is_filled() {
+        let program = program();
+        let scene = Scene::new(&program);
+        let place = Place {
+            epoch: 0,
+            batch: 0,
+            number: 0,
+            filled: 2,
+            rows: 2,
+        };
+        let posted = scene
+            .slots
+            .post(scene.slots.take_free().unwrap(), place.ticket(1));
+        let batch = scene.rows(scene.slots.watch(&posted), place);
+        assert!(matches!(batch.look(1), Look::NotYet));
+        batch.close();
+        assert!(matches!(batch.look(1), Look::Other));
+    }
+
+    /// No part has room for it, so no worker hands it over.
+    #[test]
+    fn a_coded_row_that_fits_no_part_is_none() {
+        let program = program();
+        let row = coded_row(&program);
+        let mut scene = Scene::new(&program);
+        scene.parts.rows = 64;
+        let (_, seen) = scene.look(&row, Outcome::Done);
+        assert!(matches!(seen, Look::Other), "{seen:?}");
     }
 
     /// Whatever a worker writes, a row is none, or all that it names is its own.
