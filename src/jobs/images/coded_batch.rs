@@ -261,8 +261,8 @@ mod tests {
             admit: &|_| Ok(()),
         };
         let meter = &mut Meter::default();
-        let written = decoder.hand_over_coded(&file, &request, &PARTS, &mut row, meter);
-        assert!(written.unwrap());
+        let written = decoder.fill_or_hand_over(&file, &request, &PARTS, &mut row, meter);
+        written.unwrap();
         row
     }
 

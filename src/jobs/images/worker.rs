@@ -153,13 +153,7 @@ impl Job for ImageJob {
             meter.spare += 1;
             return Ok(());
         }
-        match self
-            .decoder
-            .hand_over_coded(&bytes, &request, limits, out, meter)?
-        {
-            true => Ok(()),
-            false => self.decoder.fill(&bytes, &request, out, meter),
-        }
+        (self.decoder).fill_or_hand_over(&bytes, &request, limits, out, meter)
     }
 
     fn is_choosy(&self) -> bool {
