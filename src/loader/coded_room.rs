@@ -47,19 +47,19 @@ pub(super) fn coded_room(
 
 impl CodedRoom {
     /// The program, whose rows have room for most JPEGs of the data set, as far as a ring of rows
-    /// may take it.
+    /// may take it; none where all files that were looked at are of other formats.
     pub(super) fn of(
         self,
         program: &SampleProgram,
         index: &Index,
         limits: &Limits,
         rows: u32,
-    ) -> SampleProgram {
-        let lengths = survey::jpeg_lengths(index, FILES, limits);
+    ) -> Option<SampleProgram> {
+        let lengths = survey::jpeg_lengths(index, FILES, limits)?;
         let memory = MemoryLimit::lowest(self.memory_limit).map_or(u64::MAX, |limit| limit.bytes);
         let ring = MOST_RING.min(memory / SHARE);
         let of_row = ring / u64::from(self.depth).max(1) / u64::from(rows).max(1);
-        program.with_coded_room(room(lengths, of_row) as usize)
+        Some(program.with_coded_room(room(lengths, of_row) as usize))
     }
 }
 

@@ -86,12 +86,18 @@ impl LoaderBuilder {
         let prepared = Prepared::new(self.source, &wanted)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(&program, asked, needed))).transpose()?;
+        let uploads = prepared.uploads(uploads, asked, needed)?;
         // Nothing to do for it, where rows with more room leave none on the device.
-        let decodes = (uploads.as_ref()).is_some_and(|uploads| uploads.jpegs.is_some());
+        let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
+        let decodes = parts.is_some();
         let jpegs = jpegs.filter(|_| decodes);
-        let outlook = jpeg_decoding::outlook(self.decode_on, self.device, &program, decodes);
+        let outlook = jpeg_decoding::outlook(
+            self.decode_on,
+            self.device,
+            &program,
+            prepared.has_jpegs,
+            decodes,
+        );
         let Settled {
             memory,
             upload,
@@ -150,7 +156,7 @@ impl LoaderBuilder {
                 .map(|choice| choice.upload)
                 .unwrap_or_default(),
             outputs: on_device::outputs(depth) as usize,
-            jpegs: uploads.as_ref().and_then(|uploads| uploads.jpegs),
+            jpegs: parts,
         };
         let spec = ImageSpec {
             program: program.clone(),

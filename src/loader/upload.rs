@@ -112,9 +112,8 @@ impl Uploads<'_> {
         depth: Depth,
         needed: bool,
     ) -> Result<Uploads<'b>> {
-        let decodes = self.jpegs.is_some();
         let uploads = Uploads { program, ..self };
-        match decodes && *program != *self.program {
+        match uploads.jpegs.is_some() && *program != *self.program {
             true => uploads.decoding(depth, needed),
             false => Ok(uploads),
         }

@@ -189,8 +189,9 @@ pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Re
     scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
 }
 
-/// Bytes of the files of at most `count` samples that are JPEGs, of evenly spaced ids.
-pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
+/// Bytes of the files of at most `count` samples that are JPEGs, of evenly spaced ids. None where
+/// there are headers, and all of other formats.
+pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Option<Vec<u64>> {
     scan::jpeg_lengths(index, count, limits)
 }
 

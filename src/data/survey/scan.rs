@@ -241,13 +241,18 @@ pub(crate) fn header_of(
 }
 
 /// As [`super::jpeg_lengths`].
-pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
+pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Option<Vec<u64>> {
     let mut files = Files::default();
     let step = index.len().div_ceil(count.max(1)).max(1);
     let ids = (0..index.len()).step_by(step as usize);
-    let found = ids.filter_map(|id| files.read(index, id, limits).ok());
-    let jpegs = found.filter(|(header, _)| header.format == Format::Jpeg);
-    jpegs.map(|(_, bytes)| bytes).collect()
+    let (mut lengths, mut is_other) = (Vec::new(), false);
+    for (header, bytes) in ids.filter_map(|id| files.read(index, id, limits).ok()) {
+        match header.format {
+            Format::Jpeg => lengths.push(bytes),
+            _ => is_other = true,
+        }
+    }
+    (!lengths.is_empty() || !is_other).then_some(lengths)
 }
 
 /// The header of the picture at a path, as the file has it.

@@ -18,6 +18,7 @@ use crate::jobs::images::jpeg_batches::{InRow, destroyed, kernel_row, read_row};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::job::Job;
 use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
 use crate::pool::ring::region::told_of;
 use crate::pool::ring::slots::WatchedSlot;
 use crate::pool::worker::attempts;
@@ -26,11 +27,31 @@ use crate::pool::worker::meter::Meter;
 use crate::recipe::CropRule;
 
 /// The job of the workers once more, in this process, which decodes all that it fills.
-pub(crate) struct CpuJob(Mutex<Box<dyn Job>>);
+pub(crate) struct CpuJob {
+    job: Mutex<Box<dyn Job>>,
+    /// What it has counted: apart, so that a report does not wait for a decode.
+    meter: Mutex<Meter>,
+}
 
 impl CpuJob {
     pub(crate) fn new(job: Box<dyn Job>) -> Self {
-        Self(Mutex::new(job))
+        Self {
+            job: Mutex::new(job),
+            meter: Mutex::default(),
+        }
+    }
+
+    fn count(&self, more: &Meter) {
+        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.truncated += more.truncated;
+        meter.counted += more.counted;
+    }
+
+    /// Adds the rows that it has made to those of workers, by their kinds.
+    pub(crate) fn add_to(&self, report: &mut PoolReport) {
+        let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        report.truncated += meter.truncated;
+        report.counted += meter.counted;
     }
 }
 
@@ -161,17 +182,19 @@ impl CodedBatch for BatchRows {
             tries,
         };
         let mut fault = None;
+        let mut meter = Meter::default();
         let attempt = attempts::fill(
-            &mut **self.cpu.0.lock().unwrap_or_else(PoisonError::into_inner),
+            &mut **(self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner),
             &place.ticket(1),
             row,
             attempts,
             out,
-            &mut Meter::default(),
+            &mut meter,
             |_, why, _| {
                 fault.get_or_insert(why);
             },
         );
+        self.cpu.count(&meter);
         let kernel = attempt.map(|_| {
             let room = rule.room(size);
             let header = CropHeader::read(out, room, size, Takes::Pixels);

@@ -22,6 +22,7 @@ use crate::jobs::images::jpeg_batches::{
 use crate::plan::{Plan, RowStatus};
 use crate::pool::filled::Filled;
 use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -316,6 +317,13 @@ impl OnDevice {
     /// Bytes of a slot.
     pub(crate) fn slot_bytes(&self) -> u64 {
         self.slot_bytes
+    }
+
+    /// Adds what the CPU has counted of rows that it decoded again.
+    pub(crate) fn add_again_to(&self, report: &mut PoolReport) {
+        if let Some(jpegs) = &self.jpegs {
+            jpegs.cpu.add_to(report);
+        }
     }
 
     /// Where the device's time went.
