@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::loader::Epoch;
-use featherload::recipe::{CenterCrop, Decode, GaussianBlur};
+use featherload::recipe::{CenterCrop, Decode, GaussianBlur, Truncated};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
     RowStatus, Sampler, State, Upload,
@@ -467,9 +467,12 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
         &[("STANDIN_FLAGS", &bytes)],
         |dir, paths| {
             let (path, whole) = (&paths[usize::from(PICTURE)], file(PICTURE));
-            for policy in POLICIES {
+            let (refuse, keep) = (Truncated::Refuse, Truncated::Keep);
+            let all = POLICIES.map(|policy| (policy, refuse));
+            for (policy, truncated) in all.into_iter().chain([(OnError::Stop, keep)]) {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).depth(2).workers(1);
+                    let b = b.recipe(recipe().with_truncated(truncated));
                     b.sampler(Sampler::Sequential).build().unwrap()
                 };
                 fs::write(path, &whole).unwrap();
@@ -485,14 +488,27 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
                 let mut got: Vec<Row> = held.into_iter().flat_map(seen_of).collect();
                 let (rest, faults) = told(epoch);
                 got.extend(rest);
-                let (by_workers, due) = told(of(DecodeOn::Cpu).epoch());
+                let mut on_cpu = of(DecodeOn::Cpu);
+                let (by_workers, due) = told(on_cpu.epoch());
+                if !by_workers.is_empty() && (due.is_empty() || policy != OnError::Stop) {
+                    let [gpu, cpu] = [&loader, &on_cpu].map(|l| l.report().unwrap());
+                    // The worker that handed it over has read all of it.
+                    assert_eq!(gpu.times.input_bytes, cpu.times.input_bytes + 100);
+                    assert_eq!(gpu.truncated_rows, cpu.truncated_rows);
+                    assert_eq!(gpu.truncated_rows, u64::from(truncated == keep));
+                }
                 // What stands in for the picture is decoded by the CPU.
                 let mut want = as_by_device(&by_workers, |_| false);
                 if let Some(row) = want.get_mut(usize::from(PICTURE)) {
                     *row = by_workers[usize::from(PICTURE)];
                 }
                 assert_same(&got, &want, &format!("{policy:?}"));
-                assert_eq!((faults.len(), &faults), (1, &due));
+                assert_eq!((faults.len(), &faults), (due.len(), &due));
+                if truncated == keep {
+                    assert!(faults.is_empty(), "{faults:?}");
+                    continue;
+                }
+                assert_eq!(faults.len(), 1);
                 assert!(faults[0].contains("JPEG cut off"), "{faults:?}");
                 let status = got.get(usize::from(PICTURE)).map(|row| row.status);
                 assert_eq!(

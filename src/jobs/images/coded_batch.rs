@@ -43,15 +43,19 @@ impl CpuJob {
 
     fn count(&self, more: &Meter) {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.bytes += more.bytes;
         meter.truncated += more.truncated;
         meter.counted += more.counted;
     }
 
-    /// Adds the rows that it has made to those of workers, by their kinds.
+    /// Adds the rows that it has made to those of workers, by their kinds, and the bytes that it
+    /// has read of substitutes.
     pub(crate) fn add_to(&self, report: &mut PoolReport) {
         let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        report.truncated += meter.truncated;
-        report.counted += meter.counted;
+        // Workers write theirs: any numbers.
+        report.input_bytes = report.input_bytes.wrapping_add(meter.bytes);
+        report.truncated = report.truncated.wrapping_add(meter.truncated);
+        report.counted = report.counted.wrapping_add(meter.counted);
     }
 }
 
@@ -177,25 +181,30 @@ impl CodedBatch for BatchRows {
             ..
         } = self.outline;
         let RowAttempt { row, attempt } = of;
-        let attempts = Attempts {
-            first: attempt,
-            tries,
+        let (mut meter, mut fault) = (Meter::default(), None);
+        let mut job = (self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut fill = |first, tries, meter: &mut Meter| {
+            attempts::fill(
+                &mut **job,
+                &place.ticket(1),
+                row,
+                Attempts { first, tries },
+                out,
+                meter,
+                |_, why, _| {
+                    fault.get_or_insert(why);
+                },
+            )
         };
-        let mut fault = None;
-        let mut meter = Meter::default();
-        let attempt = attempts::fill(
-            &mut **(self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner),
-            &place.ticket(1),
-            row,
-            attempts,
-            out,
-            &mut meter,
-            |_, why, _| {
-                fault.get_or_insert(why);
-            },
-        );
+        let mut filled = fill(attempt, attempt, &mut meter);
+        // The worker that handed it over has counted the file, and none that stands in for it.
+        meter.bytes = 0;
+        if filled.is_none() && attempt < tries {
+            filled = fill(attempt + 1, tries, &mut meter);
+        }
+        drop(job);
         self.cpu.count(&meter);
-        let kernel = attempt.map(|_| {
+        let kernel = filled.map(|_| {
             let room = rule.room(size);
             let header = CropHeader::read(out, room, size, Takes::Pixels);
             let kernel = header.and_then(|header| kernel_row(&header, 0, room, rule));
@@ -206,7 +215,7 @@ impl CodedBatch for BatchRows {
             verdict: fault.map(|fault: SampleFault| Verdict {
                 row,
                 fault: SampleFault::new(fault.kind, told_of(&fault.reason)),
-                attempt,
+                attempt: filled,
             }),
         })
     }
@@ -409,6 +418,95 @@ mod tests {
         pixels[crate::cut::crop::CROP_HEADER_CODED].fill(0);
         let (_, pixels) = scene.look(&pixels, Outcome::Done);
         assert!(matches!(pixels, Look::Other));
+    }
+
+    /// Its attempts cost so many bytes each, and all fail but the last, whose row it has.
+    struct FailsBut(u32, Vec<u8>);
+
+    impl Job for FailsBut {
+        fn place(&mut self, _: &Ticket, _: u32) -> Range<usize> {
+            unreachable!("nobody asks")
+        }
+
+        fn fill(
+            &mut self,
+            _: &Ticket,
+            _: u32,
+            attempt: u32,
+            out: &mut [u8],
+            meter: &mut Meter,
+        ) -> std::result::Result<(), SampleFault> {
+            meter.bytes += 10u64.pow(attempt);
+            if attempt != self.0 {
+                let kind = crate::error::FaultKind::Corrupt;
+                return Err(SampleFault::new(kind, format!("attempt {attempt}")));
+            }
+            meter.truncated += 1;
+            out.copy_from_slice(&self.1);
+            Ok(())
+        }
+
+        fn memory_limit(&self) -> u64 {
+            unreachable!("nobody asks")
+        }
+
+        fn describe(&self, _: &Ticket, _: u32, _: u32) -> String {
+            unreachable!("nobody asks")
+        }
+    }
+
+    /// Beside what the worker has counted, which read the first file.
+    #[test]
+    fn what_the_cpu_reads_and_makes_is_counted() {
+        let program = program();
+        let rule = program.crops.unwrap();
+        let mut row = coded_row(&program);
+        // Of pixels, whatever they are.
+        row[crate::cut::crop::CROP_HEADER_CODED].fill(0);
+        // The attempt that was handed over, that which gives pixels, and what is counted.
+        for (attempt, good, bytes, truncated) in [
+            (0, 0, 0, 1),
+            (0, 2, 110, 1),
+            (1, 1, 0, 1),
+            (1, 3, 1100, 1),
+            (1, 9, 1100, 0),
+            (3, 9, 0, 0),
+        ] {
+            let scene = Scene::new(&program);
+            let place = Place {
+                epoch: 0,
+                batch: 0,
+                number: 0,
+                filled: 2,
+                rows: 2,
+            };
+            let posted = scene
+                .slots
+                .post(scene.slots.take_free().unwrap(), place.ticket(1));
+            let outline = BatchOutline {
+                place,
+                tries: 3,
+                rule,
+                size: SIZE,
+                parts: PARTS,
+            };
+            let cpu = Arc::new(CpuJob::new(Box::new(FailsBut(good, row.clone()))));
+            let batch = BatchRows::new(scene.slots.watch(&posted), outline, cpu.clone());
+            let mut out = vec![0; row.len()];
+            let of = RowAttempt { row: 1, attempt };
+            let Again { kernel, verdict } = batch.decode_again(of, &mut out).unwrap();
+            assert_eq!(kernel.is_some(), good <= 3);
+            let verdict = verdict.map(|v| (v.row, v.fault.reason, v.attempt));
+            let due = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
+            assert_eq!(verdict, (good != attempt).then_some(due));
+            let mut report = PoolReport {
+                input_bytes: u64::MAX,
+                ..PoolReport::default()
+            };
+            cpu.add_to(&mut report);
+            let counted = (report.input_bytes.wrapping_add(1), report.truncated);
+            assert_eq!(counted, (bytes, truncated), "{attempt} {good}");
+        }
     }
 
     /// A row that nobody would finish any more is no row of which more is to come.
