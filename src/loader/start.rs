@@ -62,13 +62,6 @@ impl LoaderBuilder {
         let hold_timeout = self.crew.hold_timeout;
         let helper = self.crew.helper.clone();
         let crew = self.crew.launch(KINDS)?;
-        // Behind the coordinator, beside all that follows: it takes longer than that.
-        let jpegs = match (&uploads, self.device) {
-            (Some(uploads), Device::Cuda(ordinal)) if uploads.jpegs.is_some() => {
-                Some(on_device::start_jpegs(ordinal)?)
-            }
-            _ => None,
-        };
         let host = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
@@ -87,10 +80,8 @@ impl LoaderBuilder {
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, asked, needed)?;
-        // Nothing to do for it, where rows with more room leave none on the device.
         let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
         let decodes = parts.is_some();
-        let jpegs = jpegs.filter(|_| decodes);
         let outlook = jpeg_decoding::outlook(
             self.decode_on,
             self.device,
@@ -171,9 +162,12 @@ impl LoaderBuilder {
             jpegs: None,
             ..spec.clone()
         };
-        let jpegs = match jpegs {
-            None => None,
-            Some(thread) => {
+        // Beside the start of workers, which takes about as long. Behind what refuses a run, since a
+        // device that is being opened is waited for.
+        let jpegs = match (self.device, parts) {
+            (Device::Cpu, _) | (_, None) => None,
+            (Device::Cuda(ordinal), Some(_)) => {
+                let thread = on_device::start_jpegs(ordinal)?;
                 let order = by_cpu.order(&index, sizes.as_ref(), plan.table())?;
                 Some((thread, Arc::new(CpuJob::new(order.build_here(KINDS)?))))
             }

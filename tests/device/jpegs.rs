@@ -275,7 +275,6 @@ fn the_stream_is_the_same_however_it_is_made() {
     );
 }
 
-/// The numbers of coded bytes of these pictures, for the stand-in.
 /// Colours without any order, which take many coded bytes.
 fn noise(side: u16, seed: u64) -> Vec<u8> {
     let mut state = seed;
@@ -366,6 +365,49 @@ fn workers_that_wait_decode_in_place_of_the_device() {
     );
 }
 
+/// Pictures of another format: workers decode them, and no decoder is opened. Of a data set that
+/// cannot be read no device is opened.
+#[test]
+fn no_decoder_is_opened_for_a_data_set_without_jpegs() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let test = format!("{module}::no_decoder_is_opened_for_a_data_set_without_jpegs");
+    with_standin(&test, &[("STANDIN_FREE", "7000000000")], |standin| {
+        let log = || fs::read_to_string(standin.join("log")).unwrap_or_default();
+        let data = tempfile::tempdir().unwrap();
+        let dir = data.path();
+        assert!(on_gpu(dir).build().is_err(), "no pictures");
+        assert_eq!(log(), "");
+        let folder = dir.join("greys");
+        fs::create_dir(&folder).unwrap();
+        for i in 0..2 * BATCH as u8 {
+            let pixels: Vec<u8> = (0..70 * 66 * 3).map(|n| (n / 5) as u8 ^ i).collect();
+            let rgb = image::ExtendedColorType::Rgb8;
+            let path = folder.join(format!("{i}.png"));
+            image::save_buffer(path, &pixels, 70, 66, rgb).unwrap();
+        }
+        let mut by_workers = on_cpu(dir).build().unwrap();
+        let want = seen(&mut by_workers, 1);
+        let mut auto = usual(dir, DecodeOn::Auto).build().unwrap();
+        let outlook = auto.jpegs();
+        assert_eq!(outlook.on, DecodeOn::Cpu);
+        assert!(outlook.why.contains("is a JPEG"), "{outlook:?}");
+        let [taken, due] = [&auto, &by_workers].map(|l| l.device_memory().unwrap().unwrap());
+        assert_eq!(taken.planned_bytes, due.planned_bytes);
+        assert_same(&seen(&mut auto, 1), &want, "auto");
+        assert!(!log().contains(" jpeg_"), "{}", log());
+        // It was asked for, and has nothing to do.
+        let mut gpu = on_gpu(dir).build().unwrap();
+        assert_same(&seen(&mut gpu, 1), &want, "gpu");
+        // One is enough.
+        fs::write(folder.join("99.jpg"), file(0)).unwrap();
+        let mut mixed = usual(dir, DecodeOn::Auto).build().unwrap();
+        assert_eq!(mixed.jpegs().on, DecodeOn::Gpu);
+        assert_eq!(seen(&mut mixed, 1).len(), want.len() + 1);
+        assert!(log().contains(" jpeg_"));
+    });
+}
+
+/// The numbers of coded bytes of these pictures, for the stand-in.
 fn flags(pictures: impl Iterator<Item = u16>) -> String {
     let bytes = pictures.map(|i| coded(&file(i)).len().to_string());
     bytes.collect::<Vec<_>>().join(",")

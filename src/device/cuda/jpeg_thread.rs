@@ -1,8 +1,8 @@
 //! The thread that feeds the kernels of JPEGs, so that who takes batches never waits for a decode.
 //!
 //! In the consumer; made after the coordinator, which must be alone when it is forked. It
-//! opens the device and loads the kernels itself, beside index and workers' start. What it does
-//! with batches then: `jpeg_feeder`.
+//! opens the device and loads the kernels itself, beside the start of workers. What it does with
+//! batches then: `jpeg_feeder`.
 //!
 //! A decode cannot be taken back. So the thread holds what it works on, and a thread whose
 //! device hangs is left alone with it.

@@ -232,7 +232,7 @@ impl DeviceWork<'_> {
     }
 }
 
-/// Starts what decodes JPEGs: beside whatever else a start does.
+/// Starts what decodes JPEGs: beside the start of workers.
 ///
 /// # Errors
 /// No further thread.
