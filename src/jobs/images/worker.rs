@@ -1,8 +1,8 @@
 //! Images: one row = one sample, from its place in the epoch to finished
 //! elements.
 //!
-//! Runs in workers, and in the consumer with zero workers. Which sample it is,
-//! and the bytes of its file; what becomes of them is `sample`.
+//! Runs in workers, and in the consumer with zero workers or for what a device flags. Which sample
+//! it is, and the bytes of its file; what becomes of them is `sample`.
 
 use std::ops::Range;
 

@@ -1,10 +1,9 @@
 //! A region of a JPEG, at one of four scales, as RGB: by `baseline`, which has the bytes of
 //! libjpeg-turbo 3.1, behind the limits of a run. Refuses what that refuses, in its words.
 //!
-//! Runs in workers, and in the consumer when there are none; one decoder each,
-//! never shared. Never opens files,
-//! never keeps the bytes it was given, and never lets anything of one sample
-//! reach the next.
+//! Runs in workers, and in the consumer with zero workers or for what a device flags; one decoder
+//! each, never shared. Never opens files, never keeps the bytes it was given, and never lets
+//! anything of one sample reach the next.
 //!
 //! No heap allocation once [`Scratch`] has grown to what the data need.
 //!
