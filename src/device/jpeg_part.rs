@@ -178,7 +178,7 @@ pub(crate) struct Launches {
 
 /// Where a picture lies in a part that has room for it.
 #[derive(Debug)]
-struct Places {
+struct PicturePlaces {
     /// Of tables, coefficients, infos, planes and RGB.
     arrays: [u64; 5],
     /// Blocks of the launches.
@@ -274,7 +274,7 @@ impl Part {
 
     /// Where a picture would lie whose coded data begin at byte `at` of the part's; none if it does
     /// not fit beside the others.
-    fn places(&self, coded: &CodedPicture, at: usize) -> Option<Places> {
+    fn places(&self, coded: &CodedPicture, at: usize) -> Option<PicturePlaces> {
         let picture = &coded.picture;
         let needs = picture.memory();
         let lengths = [
@@ -303,7 +303,7 @@ impl Part {
             || data + Self::unit_bytes(units) > self.memory.work
             || descriptors.2 > self.memory.descriptors
             || at + (coded.data.end - coded.data.start) > self.memory.rows;
-        (!is_full).then_some(Places {
+        (!is_full).then_some(PicturePlaces {
             arrays,
             blocks,
             units,
