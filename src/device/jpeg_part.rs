@@ -93,7 +93,7 @@ pub(crate) struct PartMemory {
 impl PartLimits {
     /// Whether a part holds a picture, whatever the device.
     pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
-        Part::new(*self, THREADS / 2).add(coded, 0, 0)
+        Part::new(*self, THREADS / 2).places(coded, 0).is_some()
     }
 
     /// The memory of a part within these limits: all that a run takes.
@@ -185,6 +185,18 @@ pub(crate) struct Launches {
     pub(crate) descriptors: usize,
 }
 
+/// Where a picture lies in a part that has room for it.
+#[derive(Debug)]
+struct PicturePlaces {
+    /// Of tables, coefficients, infos, planes and RGB.
+    arrays: [u64; 5],
+    /// Blocks of the launches.
+    blocks: [u32; 5],
+    /// Units and bytes of all pictures, this one included.
+    units: usize,
+    data: usize,
+}
+
 /// A part that is being put together.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -253,42 +265,11 @@ impl Part {
     /// `at` of the part's; both are multiples of 16. False if it does not fit beside the others; if
     /// it is the first, it fits no part.
     pub(crate) fn add(&mut self, coded: &CodedPicture, source: u64, at: usize) -> bool {
-        let mut picture = coded.picture;
-        let needs = picture.memory();
-        // A resize comes when nobody reads coefficients any more.
-        let (result, end) = coded.resize.map_or((0, 0), |resize| resize.memory());
-        let lengths = [
-            needs.tables,
-            needs.coefficients.max(end),
-            needs.infos,
-            needs.planes,
-            needs.rgb,
-        ];
-        let mut data = self.data;
-        let places = lengths.map(|length| {
-            let place = data;
-            data = (data + length).next_multiple_of(ALIGNMENT);
-            place as u64
-        });
-        let units = self.units + picture.units as usize;
-        let maps = Self::blocks(&picture, self.chain_threads);
-        let blocks: usize = self.maps.iter().map(Vec::len).sum();
-        let more: usize = maps.iter().map(|&blocks| blocks as usize).sum();
-        let descriptors = Self::descriptors(
-            self.pictures.len() + 1,
-            self.segments.len() + coded.segments.len(),
-            self.resizes.len() + usize::from(coded.resize.is_some()),
-            blocks + more,
-        );
-        let is_full = !source.is_multiple_of(ROW as u64)
-            || !at.is_multiple_of(ROW)
-            || self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
-            || data + Self::unit_bytes(units) > self.memory.work
-            || descriptors.3 > self.memory.descriptors
-            || at + coded.data.len() > self.memory.rows;
-        if is_full {
+        let is_aligned = source.is_multiple_of(ROW as u64) && at.is_multiple_of(ROW);
+        let Some(places) = self.places(coded, at).filter(|_| is_aligned) else {
             return false;
-        }
+        };
+        let mut picture = coded.picture;
         (picture.source, picture.coded) = (source, at as u64);
         [
             picture.tables,
@@ -296,12 +277,14 @@ impl Part {
             picture.infos,
             picture.planes,
             picture.rgb,
-        ] = places;
+        ] = places.arrays;
         if let Some(mut resize) = coded.resize {
             let tables = coded.coded_bytes() as u64;
             (resize.source, resize.tables) = (source + tables, at as u64 + tables);
+            // Nobody reads coefficients any more when a resize comes.
             let between = picture.coefficients;
-            resize.images = [picture.rgb, between, between + result as u64];
+            let result = between + resize.memory().0 as u64;
+            resize.images = [picture.rgb, between, result];
             resize.picture = self.pictures.len() as u32;
             self.resizes.push(resize);
         }
@@ -315,16 +298,58 @@ impl Part {
             &mut picture.colour_block,
         ];
         let number = self.pictures.len() as u16;
-        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(maps) {
+        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(places.blocks) {
             *first = map.len() as u32;
             map.extend(std::iter::repeat_n(number, blocks as usize));
         }
-        (self.units, self.data) = (units, data);
+        (self.units, self.data) = (places.units, places.data);
         let (chains, values) = picture.entries();
         self.entries = (self.entries.0.max(chains), self.entries.1.max(values));
         self.segments.extend_from_slice(&coded.segments);
         self.pictures.push(picture);
         true
+    }
+
+    /// Where a picture would lie whose coded data begin at byte `at` of the part's; none if it does
+    /// not fit beside the others.
+    fn places(&self, coded: &CodedPicture, at: usize) -> Option<PicturePlaces> {
+        let picture = &coded.picture;
+        let needs = picture.memory();
+        // The images of a resize lie where coefficients were.
+        let resize = coded.resize.map_or(0, |resize| resize.memory().1);
+        let lengths = [
+            needs.tables,
+            needs.coefficients.max(resize),
+            needs.infos,
+            needs.planes,
+            needs.rgb,
+        ];
+        let mut data = self.data;
+        let arrays = lengths.map(|length| {
+            let place = data;
+            data = (data + length).next_multiple_of(ALIGNMENT);
+            place as u64
+        });
+        let units = self.units + picture.units as usize;
+        let blocks = Self::blocks(picture, self.chain_threads);
+        let before: usize = self.maps.iter().map(Vec::len).sum();
+        let more: usize = blocks.iter().map(|&blocks| blocks as usize).sum();
+        let descriptors = Self::descriptors(
+            self.pictures.len() + 1,
+            self.segments.len() + coded.segments.len(),
+            self.resizes.len() + usize::from(coded.resize.is_some()),
+            before + more,
+        );
+        let is_full = self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
+            || data + Self::unit_bytes(units) > self.memory.work
+            || descriptors.3 > self.memory.descriptors
+            || at + coded.data.len() > self.memory.rows;
+        (!is_full).then_some(PicturePlaces {
+            arrays,
+            blocks,
+            units,
+            data,
+        })
     }
 
     /// Blocks of the launches.

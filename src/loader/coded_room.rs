@@ -53,15 +53,16 @@ pub(super) fn coded_room(
 impl CodedRoom {
     /// The program, whose rows have room for most JPEGs of the data set, as far as a ring of rows
     /// may take it. And the pixels that a part needs room for: where pictures are decoded at full
-    /// size to be resized, those of most of them; else 0, what rows have room for is enough.
+    /// size to be resized, those of most of them; else 0, what rows have room for is enough. None
+    /// where all files that were looked at are of other formats.
     pub(super) fn of(
         self,
         program: &SampleProgram,
         index: &Index,
         limits: &Limits,
         rows: u32,
-    ) -> (SampleProgram, usize) {
-        let files = survey::jpeg_files(index, FILES, limits);
+    ) -> Option<(SampleProgram, usize)> {
+        let files = survey::jpeg_files(index, FILES, limits)?;
         let is_full = program.decode == DecodeMode::Full;
         let rule = program.crops.filter(|_| is_full);
         let resize = |file: &JpegFile| rule.and_then(|rule| rule.resize_bytes(file.size));
@@ -75,7 +76,7 @@ impl CodedRoom {
         let of_row = ring / u64::from(self.depth).max(1) / u64::from(rows).max(1);
         let room = room(lengths.collect(), of_row) as usize;
         let pixels = pixels.min(MAX_PIXELS as u64) as usize;
-        (program.with_coded_room(room), pixels)
+        Some((program.with_coded_room(room), pixels))
     }
 }
 
@@ -106,7 +107,7 @@ mod tests {
         lengths.extend([9 * MIB, MIB]);
         // 100,000 and the tables, in steps.
         assert_eq!(room(lengths.clone(), u64::MAX), 192 << 10);
-        lengths.extend([3 * MIB, 3 * MIB]);
+        lengths.extend([3 * MIB; 3]);
         assert_eq!(room(lengths.clone(), u64::MAX), 3 * MIB + STEP);
         assert_eq!(room(lengths, 2 * MIB + 1), 2 * MIB);
         assert_eq!(room(vec![5 * MIB], u64::MAX), 5 * MIB + STEP);

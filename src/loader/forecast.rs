@@ -106,15 +106,19 @@ impl LoaderBuilder {
             coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
-        let (program, windows) = (&prepared.program, prepared.windows);
+        let program = &prepared.program;
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads = (uploads
-            .map(|uploads| uploads.with_rows_of(program, windows, asked, needed)))
-        .transpose()?;
+        let uploads = prepared.uploads(uploads, asked, needed)?;
         let decodes = uploads
             .as_ref()
             .is_some_and(|uploads| uploads.jpegs.is_some());
-        let jpegs = jpeg_decoding::outlook(self.decode_on, self.device, program, decodes);
+        let jpegs = jpeg_decoding::outlook(
+            self.decode_on,
+            self.device,
+            program,
+            prepared.has_jpegs,
+            decodes,
+        );
         let limit = MemoryLimit::lowest(self.memory_limit);
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
@@ -176,11 +180,8 @@ impl LoaderBuilder {
             coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
-        let (program, windows) = (&prepared.program, prepared.windows);
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads = (uploads
-            .map(|uploads| uploads.with_rows_of(program, windows, asked, needed)))
-        .transpose()?;
+        let uploads = prepared.uploads(uploads, asked, needed)?;
         let limit = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)));

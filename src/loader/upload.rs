@@ -114,9 +114,8 @@ impl Uploads<'_> {
         depth: Depth,
         needed: bool,
     ) -> Result<Uploads<'b>> {
-        let decodes = self.jpegs.is_some();
         let uploads = Uploads { program, ..self };
-        match decodes && (*program != *self.program || windows > 0) {
+        match uploads.jpegs.is_some() && (*program != *self.program || windows > 0) {
             true => uploads.decoding(windows, depth, needed),
             false => Ok(uploads),
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::loader::Epoch;
-use featherload::recipe::{CenterCrop, Decode, DecodeMode, GaussianBlur, Resize};
+use featherload::recipe::{CenterCrop, Decode, DecodeMode, GaussianBlur, Resize, Truncated};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
     RowStatus, Sampler, State, Upload,
@@ -275,7 +275,6 @@ fn the_stream_is_the_same_however_it_is_made() {
     );
 }
 
-/// The numbers of coded bytes of these pictures, for the stand-in.
 /// Colours without any order, which take many coded bytes.
 fn noise(side: u16, seed: u64) -> Vec<u8> {
     let mut state = seed;
@@ -411,6 +410,84 @@ fn photo((&(width, height), i): (&(u16, u16), u32)) -> Vec<u8> {
     file
 }
 
+/// Where the trainer is slow, workers that wait decode some files that the device takes.
+#[test]
+fn workers_that_wait_decode_in_place_of_the_device() {
+    with_pictures(
+        "workers_that_wait_decode_in_place_of_the_device",
+        &[("STANDIN_FREE", "7000000000")],
+        |dir, _| {
+            const EPOCHS: u64 = 30;
+            let by_workers = seen(&mut on_cpu(dir).epochs(EPOCHS).build().unwrap(), EPOCHS);
+            let by_device = as_by_device(&by_workers, |_| false);
+            for (on, may_decode) in [(DecodeOn::Auto, true), (DecodeOn::Gpu, false)] {
+                let mut loader = usual(dir, on).epochs(EPOCHS).build().unwrap();
+                let mut got = Vec::new();
+                while loader.state().epoch < EPOCHS {
+                    for batch in loader.epoch() {
+                        got.extend(seen_of(batch.unwrap()));
+                        thread::sleep(Duration::from_millis(5));
+                    }
+                }
+                assert_eq!(got.len(), by_workers.len());
+                let mut of_workers = 0;
+                for ((row, cpu), device) in got.iter().zip(&by_workers).zip(&by_device) {
+                    assert!(row == cpu || row == device, "{row:?}");
+                    of_workers += u64::from(row != device);
+                }
+                let report = loader.report().unwrap();
+                assert_eq!(of_workers > 0, may_decode, "{on}");
+                // Those of files that the device does not take, and of what is made ahead.
+                assert!(report.decoded_in_spare_time >= of_workers, "{report:?}");
+                assert_eq!(report.decoded_in_spare_time > 0, may_decode, "{on}");
+            }
+        },
+    );
+}
+
+/// Pictures of another format: workers decode them, and no decoder is opened. Of a data set that
+/// cannot be read no device is opened.
+#[test]
+fn no_decoder_is_opened_for_a_data_set_without_jpegs() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let test = format!("{module}::no_decoder_is_opened_for_a_data_set_without_jpegs");
+    with_standin(&test, &[("STANDIN_FREE", "7000000000")], |standin| {
+        let log = || fs::read_to_string(standin.join("log")).unwrap_or_default();
+        let data = tempfile::tempdir().unwrap();
+        let dir = data.path();
+        assert!(on_gpu(dir).build().is_err(), "no pictures");
+        assert_eq!(log(), "");
+        let folder = dir.join("greys");
+        fs::create_dir(&folder).unwrap();
+        for i in 0..2 * BATCH as u8 {
+            let pixels: Vec<u8> = (0..70 * 66 * 3).map(|n| (n / 5) as u8 ^ i).collect();
+            let rgb = image::ExtendedColorType::Rgb8;
+            let path = folder.join(format!("{i}.png"));
+            image::save_buffer(path, &pixels, 70, 66, rgb).unwrap();
+        }
+        let mut by_workers = on_cpu(dir).build().unwrap();
+        let want = seen(&mut by_workers, 1);
+        let mut auto = usual(dir, DecodeOn::Auto).build().unwrap();
+        let outlook = auto.jpegs();
+        assert_eq!(outlook.on, DecodeOn::Cpu);
+        assert!(outlook.why.contains("is a JPEG"), "{outlook:?}");
+        let [taken, due] = [&auto, &by_workers].map(|l| l.device_memory().unwrap().unwrap());
+        assert_eq!(taken.planned_bytes, due.planned_bytes);
+        assert_same(&seen(&mut auto, 1), &want, "auto");
+        assert!(!log().contains(" jpeg_"), "{}", log());
+        // It was asked for, and has nothing to do.
+        let mut gpu = on_gpu(dir).build().unwrap();
+        assert_same(&seen(&mut gpu, 1), &want, "gpu");
+        // One is enough.
+        fs::write(folder.join("99.jpg"), file(0)).unwrap();
+        let mut mixed = usual(dir, DecodeOn::Auto).build().unwrap();
+        assert_eq!(mixed.jpegs().on, DecodeOn::Gpu);
+        assert_eq!(seen(&mut mixed, 1).len(), want.len() + 1);
+        assert!(log().contains(" jpeg_"));
+    });
+}
+
+/// The numbers of coded bytes of these pictures, for the stand-in.
 fn flags(pictures: impl Iterator<Item = u16>) -> String {
     let bytes = pictures.map(|i| coded(&file(i)).len().to_string());
     bytes.collect::<Vec<_>>().join(",")
@@ -512,9 +589,12 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
         &[("STANDIN_FLAGS", &bytes)],
         |dir, paths| {
             let (path, whole) = (&paths[usize::from(PICTURE)], file(PICTURE));
-            for policy in POLICIES {
+            let (refuse, keep) = (Truncated::Refuse, Truncated::Keep);
+            let all = POLICIES.map(|policy| (policy, refuse));
+            for (policy, truncated) in all.into_iter().chain([(OnError::Stop, keep)]) {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).depth(2).workers(1);
+                    let b = b.recipe(recipe().with_truncated(truncated));
                     b.sampler(Sampler::Sequential).build().unwrap()
                 };
                 fs::write(path, &whole).unwrap();
@@ -530,14 +610,27 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
                 let mut got: Vec<Row> = held.into_iter().flat_map(seen_of).collect();
                 let (rest, faults) = told(epoch);
                 got.extend(rest);
-                let (by_workers, due) = told(of(DecodeOn::Cpu).epoch());
+                let mut on_cpu = of(DecodeOn::Cpu);
+                let (by_workers, due) = told(on_cpu.epoch());
+                if !by_workers.is_empty() && (due.is_empty() || policy != OnError::Stop) {
+                    let [gpu, cpu] = [&loader, &on_cpu].map(|l| l.report().unwrap());
+                    // The worker that handed it over has read all of it.
+                    assert_eq!(gpu.times.input_bytes, cpu.times.input_bytes + 100);
+                    assert_eq!(gpu.truncated_rows, cpu.truncated_rows);
+                    assert_eq!(gpu.truncated_rows, u64::from(truncated == keep));
+                }
                 // What stands in for the picture is decoded by the CPU.
                 let mut want = as_by_device(&by_workers, |_| false);
                 if let Some(row) = want.get_mut(usize::from(PICTURE)) {
                     *row = by_workers[usize::from(PICTURE)];
                 }
                 assert_same(&got, &want, &format!("{policy:?}"));
-                assert_eq!((faults.len(), &faults), (1, &due));
+                assert_eq!((faults.len(), &faults), (due.len(), &due));
+                if truncated == keep {
+                    assert!(faults.is_empty(), "{faults:?}");
+                    continue;
+                }
+                assert_eq!(faults.len(), 1);
                 assert!(faults[0].contains("JPEG cut off"), "{faults:?}");
                 let status = got.get(usize::from(PICTURE)).map(|row| row.status);
                 assert_eq!(

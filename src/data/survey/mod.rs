@@ -197,8 +197,9 @@ pub(crate) struct JpegFile {
     pub(crate) size: (u32, u32),
 }
 
-/// The files of at most `count` samples that are JPEGs, of evenly spaced ids.
-pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Vec<JpegFile> {
+/// The files of at most `count` samples that are JPEGs, of evenly spaced ids. None where there are
+/// headers, and all of other formats.
+pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<Vec<JpegFile>> {
     scan::jpeg_files(index, count, limits)
 }
 

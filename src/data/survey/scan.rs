@@ -242,18 +242,21 @@ pub(crate) fn header_of(
 }
 
 /// As [`super::jpeg_files`].
-pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Vec<JpegFile> {
+pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<Vec<JpegFile>> {
     let mut files = Files::default();
     let step = index.len().div_ceil(count.max(1)).max(1);
     let ids = (0..index.len()).step_by(step as usize);
-    let found = ids.filter_map(|id| files.read(index, id, limits).ok());
-    let jpegs = found.filter(|(header, _)| header.format == Format::Jpeg);
-    jpegs
-        .map(|(header, bytes)| JpegFile {
-            bytes,
-            size: header.stored,
-        })
-        .collect()
+    let (mut jpegs, mut is_other) = (Vec::new(), false);
+    for (header, bytes) in ids.filter_map(|id| files.read(index, id, limits).ok()) {
+        match header.format {
+            Format::Jpeg => jpegs.push(JpegFile {
+                bytes,
+                size: header.stored,
+            }),
+            _ => is_other = true,
+        }
+    }
+    (!jpegs.is_empty() || !is_other).then_some(jpegs)
 }
 
 /// The header of the picture at a path, as the file has it.

@@ -3,8 +3,9 @@
 //! - `spec`: what a worker must know, and how the job is ordered;
 //! - `packing`: which bytes of a slot are a row's.
 //!
-//! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a place in the epoch to the row.
+//! The worker side, in workers and in the consumer with zero workers or for what a device flags:
+//! - `worker`: from a place in the epoch to the row; `spare_time`: when it decodes in place of a
+//!   device.
 //!
 //! The consumer side:
 //! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device,
@@ -26,6 +27,8 @@ pub(crate) mod on_error;
 pub(crate) mod packing;
 pub(crate) mod replay;
 pub(crate) mod run;
+#[cfg(feature = "codecs")]
+mod spare_time;
 pub(crate) mod spec;
 pub(crate) mod view;
 #[cfg(feature = "codecs")]

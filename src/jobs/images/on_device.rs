@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cut::crop::{CropHeader, Takes};
+use crate::cut::crop::Takes;
 use crate::device::cuda::{Context, CropStage, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
@@ -15,13 +15,14 @@ use crate::device::shape::{CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces,
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
-use crate::jobs::images::coded_batch::{BatchRows, CpuJob};
+use crate::jobs::images::coded_batch::{BatchOutline, BatchRows, CpuJob, Opened};
 use crate::jobs::images::jpeg_batches::{
-    self, Begun, End, Opened, Split, destroyed, kernel_row, split,
+    self, Begun, End, Split, destroyed, header_of, kernel_row, split,
 };
 use crate::plan::{Plan, RowStatus};
 use crate::pool::filled::Filled;
 use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -126,6 +127,8 @@ pub(crate) fn outputs(depth: u32) -> u32 {
 struct Jpegs {
     thread: JpegThread,
     cpu: Arc<CpuJob>,
+    /// What every part holds.
+    parts: PartLimits,
 }
 
 /// What runs on a device cannot have.
@@ -231,7 +234,7 @@ impl DeviceWork<'_> {
     }
 }
 
-/// Starts what decodes JPEGs: beside whatever else a start does.
+/// Starts what decodes JPEGs: beside the start of workers.
 ///
 /// # Errors
 /// No further thread.
@@ -280,9 +283,8 @@ impl OnDevice {
                 rows: Vec::new(),
             })),
         };
-        let jpegs = jpegs.map(|(thread, cpu)| Jpegs { thread, cpu });
         let mut this = Self {
-            jpegs,
+            jpegs: None,
             stage,
             outputs: work.outputs,
             held: None,
@@ -293,8 +295,11 @@ impl OnDevice {
             at_start: 0,
             context,
         };
-        if let (Some(jpegs), Some(shape)) = (&mut this.jpegs, work.jpeg_shape()) {
-            jpegs.thread.opened(shape)?;
+        if let (Some((mut thread, cpu)), Some(shape)) = (jpegs, work.jpeg_shape()) {
+            // Behind all that cannot do with less memory.
+            thread.opened(shape)?;
+            let parts = JpegShape::of_pictures(shape.room);
+            this.jpegs = Some(Jpegs { thread, cpu, parts });
         }
         this.at_start = this.used_bytes()?;
         Ok(this)
@@ -314,6 +319,13 @@ impl OnDevice {
     /// Bytes of a slot.
     pub(crate) fn slot_bytes(&self) -> u64 {
         self.slot_bytes
+    }
+
+    /// Adds what the CPU has counted of rows that it decoded again.
+    pub(crate) fn add_again_to(&self, report: &mut PoolReport) {
+        if let Some(jpegs) = &self.jpegs {
+            jpegs.cpu.add_to(report);
+        }
     }
 
     /// Where the device's time went.
@@ -496,18 +508,22 @@ impl OnDevice {
         let (jpegs, crops) = self.decoding()?;
         let emission = KernelEmission::new(&program.emission, size);
         let target = crops.stage.reserve(place.rows as usize, &emission)?;
-        let rows = BatchRows {
-            slot,
+        let outline = BatchOutline {
             place,
             tries,
             rule: crops.rule,
             size,
-            cpu: jpegs.cpu.clone(),
+            parts: jpegs.parts,
         };
+        let rows = Arc::new(BatchRows::new(slot, outline, jpegs.cpu.clone()));
         let row_bytes = program.row_bytes(size) as usize;
         let laid = (places(crops.rule, size), emission, row_bytes);
-        jpegs.thread.open(Arc::new(rows), target.clone(), laid)?;
-        Ok(Opened { place, target })
+        jpegs.thread.open(rows.clone(), target.clone(), laid)?;
+        Ok(Opened {
+            place,
+            target,
+            rows,
+        })
     }
 
     /// Closes a batch that was opened, now that workers have filled it: its other rows are put
@@ -522,6 +538,7 @@ impl OnDevice {
         size: (u32, u32),
         program: &SampleProgram,
     ) -> Result<Begun> {
+        opened.rows.close();
         let (_, crops) = self.decoding()?;
         let Split { rows, coded } = split(&filled, crops.rule, size)?;
         let Filled {
@@ -596,7 +613,6 @@ fn described(
     rows: &mut Vec<KernelRow>,
 ) -> Result<()> {
     let room = rule.room(size);
-    let bytes = slot.bytes();
     rows.clear();
     for n in 0..count {
         if masked(n) {
@@ -607,8 +623,7 @@ fn described(
             continue;
         }
         let begin = n * room.row_bytes();
-        let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-        let read = CropHeader::read(row, room, size, Takes::Pixels);
+        let read = header_of(|to| slot.copy(begin, to), room, size, Takes::Pixels);
         let row = read.and_then(|header| kernel_row(&header, begin, room, rule));
         rows.push(row.map_err(|why| destroyed(n as u32, &why))?);
     }

@@ -1,8 +1,8 @@
 //! Images: one row = one sample, from its place in the epoch to finished
 //! elements.
 //!
-//! Runs in workers, and in the consumer with zero workers. Which sample it is,
-//! and the bytes of its file; what becomes of them is `sample`.
+//! Runs in workers, and in the consumer with zero workers or for what a device flags. Which sample
+//! it is, and the bytes of its file; what becomes of them is `sample`.
 
 use std::ops::Range;
 
@@ -11,11 +11,13 @@ use crate::data::sizes::Sizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::packing::{PackedBatch, Packing};
+use crate::jobs::images::spare_time::SpareTime;
 use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::{Home, Pattern};
+use crate::picture::Format;
 use crate::plan::{Mark, Plan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
@@ -34,6 +36,7 @@ pub(crate) struct ImageJob {
     packed: PackedBatch,
     max_scratch: u64,
     jpegs: Option<PartLimits>,
+    spare_time: Option<SpareTime>,
     home: Home,
 }
 
@@ -95,6 +98,7 @@ impl ImageJob {
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
             jpegs: spec.jpegs,
+            spare_time: spec.uses_spare_time.then(SpareTime::new),
         })
     }
 }
@@ -135,14 +139,21 @@ impl Job for ImageJob {
             part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
         };
-        if let Some(limits) = &self.jpegs
-            && self
-                .decoder
-                .hand_over_coded(&bytes, &request, limits, out, meter)?
+        let Some(limits) = &self.jpegs else {
+            return self.decoder.fill(&bytes, &request, out, meter);
+        };
+        let waited = meter.waited_ns();
+        let may_decode = attempt == 0 && is_jpeg(&bytes);
+        if let Some(spare) = self.spare_time.as_mut().filter(|_| may_decode)
+            && spare.has_room(waited)
         {
+            let before = meter.worked_ns();
+            self.decoder.fill(&bytes, &request, out, meter)?;
+            spare.took(meter.worked_ns() - before);
+            meter.spare += 1;
             return Ok(());
         }
-        self.decoder.fill(&bytes, &request, out, meter)
+        (self.decoder).fill_or_hand_over(&bytes, &request, limits, out, meter)
     }
 
     fn is_choosy(&self) -> bool {
@@ -171,6 +182,10 @@ impl Job for ImageJob {
         let id = row.id;
         format!("sample {id} ({})", self.index.path(id).display())
     }
+}
+
+fn is_jpeg(bytes: &[u8]) -> bool {
+    Format::of(bytes).is_ok_and(|format| format == Format::Jpeg)
 }
 
 /// Where the batch of a ticket begins.

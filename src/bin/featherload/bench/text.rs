@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use featherload::Result;
 use featherload::error::size;
 use featherload::fetch::FetchReport;
+use featherload::{DecodeOn, Result};
 
 use super::device::{print_jpegs, print_times};
 use super::failures::{Failure, grouped as by_kind};
@@ -51,7 +51,12 @@ impl BenchReport {
         if let Some(jpegs) = self.loader.device.map(|d| d.jpegs)
             && jpegs.pictures > 0
         {
-            print_jpegs(&jpegs, self.samples, self.seconds)?;
+            print_jpegs(&jpegs, &self.loader, self.samples, self.seconds)?;
+        }
+        if let Some(jpegs) = &self.jpegs
+            && jpegs.on == DecodeOn::Cpu
+        {
+            field("JPEGs", &format!("decoded on the CPU: {}", jpegs.why))?;
         }
         if let Some(fetch) = &self.loader.fetch {
             field("fetched", &fetched(fetch))?;

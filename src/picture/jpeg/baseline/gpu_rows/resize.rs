@@ -131,11 +131,19 @@ pub(crate) struct KernelResize {
 }
 
 impl KernelResize {
-    /// Of `bytes` behind the coded data of a picture, whose window becomes `size` (width, height).
-    /// None for what [`write_resize`] does not write for it.
-    pub(super) fn read(bytes: &[u8], picture: &KernelPicture, size: (u32, u32)) -> Option<Self> {
-        let head = bytes.get(..size_of::<Header>())?;
-        let header: Header = bytemuck::pod_read_unaligned(head);
+    /// Of `len` bytes behind the coded data of a picture, whose window becomes `size` (width,
+    /// height). `copy` copies the first of them, if there are so many. None for what
+    /// [`write_resize`] does not write for it.
+    pub(super) fn copied(
+        len: usize,
+        copy: impl Fn(&mut [u8]) -> bool,
+        picture: &KernelPicture,
+        size: (u32, u32),
+    ) -> Option<Self> {
+        let mut header = Header::zeroed();
+        if len < size_of::<Header>() || !copy(bytemuck::bytes_of_mut(&mut header)) {
+            return None;
+        }
         let (inputs, outputs) = (<[u32; 2]>::from(picture.size()), <[u32; 2]>::from(size));
         let (skip, pitch) = picture.window();
         let axis = |number: usize| -> Option<KernelAxis> {
@@ -161,8 +169,7 @@ impl KernelResize {
         let taps = header.taps.map(|n| n as usize);
         let places = Places::new(outputs.map(|n| n as usize), taps);
         // Numbers below fit 32 bits: a row has less.
-        if places.end != bytes.len() || u32::try_from(places.end).is_err() || header.down_first > 1
-        {
+        if places.end != len || u32::try_from(places.end).is_err() || header.down_first > 1 {
             return None;
         }
         for (number, axis) in [&mut across, &mut down].into_iter().enumerate() {
