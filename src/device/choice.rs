@@ -83,8 +83,7 @@ impl fmt::Display for Upload {
 #[non_exhaustive]
 pub enum DecodeOn {
     /// As [`DecodeOn::Gpu`], where batches end on a device, the recipe lets it make the rows and
-    /// there is memory for it; else as [`DecodeOn::Cpu`]. Workers that wait for rows decode some
-    /// of the device's files.
+    /// there is memory for it; else as [`DecodeOn::Cpu`].
     #[default]
     Auto,
     /// The device, all files that its kernels take: sequential Huffman JPEGs of 8 bits in one

@@ -44,9 +44,6 @@ pub struct LoaderReport {
     /// ([`Recipe::with_truncated`](crate::Recipe::with_truncated)). Rows of batches that were
     /// made and not taken count too.
     pub truncated_rows: u64,
-    /// JPEGs that workers decoded in place of the device, since they waited for rows
-    /// ([`DecodeOn::Auto`](crate::DecodeOn::Auto)).
-    pub decoded_in_spare_time: u64,
     /// Rows committed, and where the workers' time went.
     pub times: StageTimes,
     /// First row committed, milliseconds after the loader began to start processes;
@@ -81,7 +78,6 @@ impl LoaderReport {
             ring_bytes: pool.ring_bytes,
             resized_by_workers: pool.counted,
             truncated_rows: pool.truncated,
-            decoded_in_spare_time: pool.spare,
             first_row_ms: pool.first_row_ms,
             consumer_wait_s: pool.consumer_wait_s,
             ..Self::default()

@@ -155,7 +155,6 @@ impl LoaderBuilder {
             limits: self.limits,
             tries,
             jpegs: work.jpeg_limits(),
-            uses_spare_time: self.decode_on == DecodeOn::Auto,
             shards_go: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
         let by_cpu = ImageSpec {

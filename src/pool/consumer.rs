@@ -395,7 +395,6 @@ impl Pool {
             report.input_bytes = report.input_bytes.wrapping_add(get(worker_word::BYTES));
             report.counted = report.counted.wrapping_add(get(worker_word::COUNTED));
             report.truncated = report.truncated.wrapping_add(get(worker_word::TRUNCATED));
-            report.spare = report.spare.wrapping_add(get(worker_word::SPARE));
             for (stage, ns) in report.stage_ns.iter_mut().enumerate() {
                 *ns = ns.wrapping_add(get(worker_word::STAGES + stage));
             }

@@ -38,8 +38,6 @@ pub struct PoolReport {
     pub counted: u64,
     /// Rows of files that end too early, where such are kept.
     pub truncated: u64,
-    /// Rows that workers made in place of a device, since they waited for rows.
-    pub spare: u64,
     /// Nanoseconds by stage, summed over workers.
     pub stage_ns: [u64; STAGES],
     /// First row committed, milliseconds after the launch began; none yet, or

@@ -72,30 +72,6 @@ fn gpu_and_workers_give_one_stream_of_photos() {
     }
 }
 
-/// Workers that wait for a slow trainer decode some pictures, and no pixel differs.
-#[test]
-fn gpu_streams_are_the_same_where_idle_workers_decode() {
-    let name = "gpu_streams_are_the_same_where_idle_workers_decode";
-    let Some(folder) = cuda::is_there().then(|| photos(name)).flatten() else {
-        return;
-    };
-    let want = epochs(&mut of(&folder, DecodeOn::Cpu, 4).build().unwrap(), 10);
-    let mut loader = of(&folder, DecodeOn::Auto, 4).build().unwrap();
-    for want in &want {
-        let mut got = Vec::new();
-        for batch in loader.epoch() {
-            got.extend(rows(&batch.unwrap().to_host().unwrap()));
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        assert_same(&got, want, "a slow trainer");
-    }
-    let report = loader.report().unwrap();
-    let pictures = report.device.unwrap().jpegs.pictures;
-    let by_workers = report.decoded_in_spare_time;
-    println!("{pictures} by the device, {by_workers} in spare time");
-    assert!(pictures > 0 && by_workers > 0);
-}
-
 /// A picture of 12 megapixels with fine grain, which takes some megabytes.
 fn grainy(seed: u32) -> Vec<u8> {
     let (width, height) = (4000, 3000);

@@ -410,41 +410,6 @@ fn photo((&(width, height), i): (&(u16, u16), u32)) -> Vec<u8> {
     file
 }
 
-/// Where the trainer is slow, workers that wait decode some files that the device takes.
-#[test]
-fn workers_that_wait_decode_in_place_of_the_device() {
-    with_pictures(
-        "workers_that_wait_decode_in_place_of_the_device",
-        &[("STANDIN_FREE", "7000000000")],
-        |dir, _| {
-            const EPOCHS: u64 = 30;
-            let by_workers = seen(&mut on_cpu(dir).epochs(EPOCHS).build().unwrap(), EPOCHS);
-            let by_device = as_by_device(&by_workers, |_| false);
-            for (on, may_decode) in [(DecodeOn::Auto, true), (DecodeOn::Gpu, false)] {
-                let mut loader = usual(dir, on).epochs(EPOCHS).build().unwrap();
-                let mut got = Vec::new();
-                while loader.state().epoch < EPOCHS {
-                    for batch in loader.epoch() {
-                        got.extend(seen_of(batch.unwrap()));
-                        thread::sleep(Duration::from_millis(5));
-                    }
-                }
-                assert_eq!(got.len(), by_workers.len());
-                let mut of_workers = 0;
-                for ((row, cpu), device) in got.iter().zip(&by_workers).zip(&by_device) {
-                    assert!(row == cpu || row == device, "{row:?}");
-                    of_workers += u64::from(row != device);
-                }
-                let report = loader.report().unwrap();
-                assert_eq!(of_workers > 0, may_decode, "{on}");
-                // Those of files that the device does not take, and of what is made ahead.
-                assert!(report.decoded_in_spare_time >= of_workers, "{report:?}");
-                assert_eq!(report.decoded_in_spare_time > 0, may_decode, "{on}");
-            }
-        },
-    );
-}
-
 /// Pictures of another format: workers decode them, and no decoder is opened. Of a data set that
 /// cannot be read no device is opened.
 #[test]

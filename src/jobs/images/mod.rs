@@ -4,8 +4,7 @@
 //! - `packing`: which bytes of a slot are a row's.
 //!
 //! The worker side, in workers and in the consumer with zero workers or for what a device flags:
-//! - `worker`: from a place in the epoch to the row; `spare_time`: when it decodes in place of a
-//!   device.
+//! - `worker`: from a place in the epoch to the row.
 //!
 //! The consumer side:
 //! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device,
@@ -27,8 +26,6 @@ pub(crate) mod on_error;
 pub(crate) mod packing;
 pub(crate) mod replay;
 pub(crate) mod run;
-#[cfg(feature = "codecs")]
-mod spare_time;
 pub(crate) mod spec;
 pub(crate) mod view;
 #[cfg(feature = "codecs")]

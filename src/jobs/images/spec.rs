@@ -29,8 +29,6 @@ pub(crate) struct ImageSpec {
     pub(crate) tries: u32,
     /// What a device decodes: JPEGs that its parts hold; none = workers decode all.
     pub(crate) jpegs: Option<PartLimits>,
-    /// Whether workers that wait for rows decode some of them.
-    pub(crate) uses_spare_time: bool,
     /// Whether shards may be removed while the run goes on: then none is kept open.
     pub(crate) shards_go: bool,
 }

@@ -11,13 +11,11 @@ use crate::data::sizes::Sizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::jobs::images::spare_time::SpareTime;
 use crate::jobs::images::spec::{ImageSpec, NAME};
 use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::{Home, Pattern};
-use crate::picture::Format;
 use crate::plan::{Mark, Plan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
@@ -36,7 +34,6 @@ pub(crate) struct ImageJob {
     packed: PackedBatch,
     max_scratch: u64,
     jpegs: Option<PartLimits>,
-    spare_time: Option<SpareTime>,
     home: Home,
 }
 
@@ -98,7 +95,6 @@ impl ImageJob {
             packed: PackedBatch::default(),
             max_scratch: spec.limits.max_scratch,
             jpegs: spec.jpegs,
-            spare_time: spec.uses_spare_time.then(SpareTime::new),
         })
     }
 }
@@ -139,21 +135,10 @@ impl Job for ImageJob {
             part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
         };
-        let Some(limits) = &self.jpegs else {
-            return self.decoder.fill(&bytes, &request, out, meter);
-        };
-        let waited = meter.waited_ns();
-        let may_decode = attempt == 0 && is_jpeg(&bytes);
-        if let Some(spare) = self.spare_time.as_mut().filter(|_| may_decode)
-            && spare.has_room(waited)
-        {
-            let before = meter.worked_ns();
-            self.decoder.fill(&bytes, &request, out, meter)?;
-            spare.took(meter.worked_ns() - before);
-            meter.spare += 1;
-            return Ok(());
+        match &self.jpegs {
+            Some(limits) => (self.decoder).fill_or_hand_over(&bytes, &request, limits, out, meter),
+            None => self.decoder.fill(&bytes, &request, out, meter),
         }
-        (self.decoder).fill_or_hand_over(&bytes, &request, limits, out, meter)
     }
 
     fn is_choosy(&self) -> bool {
@@ -182,10 +167,6 @@ impl Job for ImageJob {
         let id = row.id;
         format!("sample {id} ({})", self.index.path(id).display())
     }
-}
-
-fn is_jpeg(bytes: &[u8]) -> bool {
-    Format::of(bytes).is_ok_and(|format| format == Format::Jpeg)
 }
 
 /// Where the batch of a ticket begins.

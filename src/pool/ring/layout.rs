@@ -64,8 +64,6 @@ pub(crate) mod worker_word {
     pub(crate) const COUNTED: WordIndex = 21;
     /// Rows of files that end too early.
     pub(crate) const TRUNCATED: WordIndex = 22;
-    /// Rows that were made in place of a device.
-    pub(crate) const SPARE: WordIndex = 23;
     /// Words of a record that are in use. It has a page, so that no other lane's worker
     /// can write it.
     pub(crate) const LEN: usize = 32;

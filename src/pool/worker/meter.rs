@@ -41,22 +41,10 @@ pub struct Meter {
     pub counted: u64,
     /// Rows of files that end too early, where such are kept.
     pub truncated: u64,
-    /// Rows that the worker made in place of a device, since it waited for rows.
-    pub spare: u64,
     mark: u64,
 }
 
 impl Meter {
-    /// Nanoseconds that the worker waited for the row that it makes.
-    pub(crate) fn waited_ns(&self) -> u64 {
-        self.ns[Stage::IDLE.0]
-    }
-
-    /// Nanoseconds that it has worked on that row so far, up to the last lap.
-    pub(crate) fn worked_ns(&self) -> u64 {
-        self.ns.iter().sum::<u64>() - self.waited_ns()
-    }
-
     /// Starts the clock of the first stage.
     pub(crate) fn start(&mut self) {
         self.mark = monotonic_ns();

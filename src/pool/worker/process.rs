@@ -231,7 +231,6 @@ fn publish(ring: &Ring, lane: u32, meter: &mut Meter) {
     add(worker_word::BYTES, std::mem::take(&mut meter.bytes));
     add(worker_word::COUNTED, std::mem::take(&mut meter.counted));
     add(worker_word::TRUNCATED, std::mem::take(&mut meter.truncated));
-    add(worker_word::SPARE, std::mem::take(&mut meter.spare));
     for (i, ns) in meter.ns.iter_mut().enumerate() {
         add(worker_word::STAGES + i, std::mem::take(ns));
     }

@@ -1,7 +1,7 @@
 //! What a run of `bench` has seen of its device.
 
 use featherload::device::{DeviceMemory, DeviceTimes, JpegTimes};
-use featherload::{Epoch, LoaderReport, Result};
+use featherload::{Epoch, Result};
 use serde::Serialize;
 
 use crate::output;
@@ -100,12 +100,7 @@ pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f
 }
 
 /// What the GPU decoded, of this many samples.
-pub fn print_jpegs(
-    times: &JpegTimes,
-    loader: &LoaderReport,
-    samples: u64,
-    seconds: f64,
-) -> Result<()> {
+pub fn print_jpegs(times: &JpegTimes, samples: u64, seconds: f64) -> Result<()> {
     let share = |part: f64, of: f64| 100.0 * (part / of.max(1e-9)).min(1.0);
     let again = match times.decoded_again {
         0 => String::new(),
@@ -114,12 +109,8 @@ pub fn print_jpegs(
             output::grouped(n)
         ),
     };
-    let spare = match loader.decoded_in_spare_time {
-        0 => String::new(),
-        n => format!("; workers that waited decoded {}", output::grouped(n)),
-    };
     let text = format!(
-        "{} of {} samples ({:.0}%), at work {:.0}% of the time{spare}{again}",
+        "{} of {} samples ({:.0}%), at work {:.0}% of the time{again}",
         output::grouped(times.pictures),
         output::grouped(samples),
         share(times.pictures as f64, samples as f64),

@@ -51,7 +51,7 @@ impl BenchReport {
         if let Some(jpegs) = self.loader.device.map(|d| d.jpegs)
             && jpegs.pictures > 0
         {
-            print_jpegs(&jpegs, &self.loader, self.samples, self.seconds)?;
+            print_jpegs(&jpegs, self.samples, self.seconds)?;
         }
         if let Some(jpegs) = &self.jpegs
             && jpegs.on == DecodeOn::Cpu
