@@ -49,7 +49,7 @@ use crate::picture::Limits;
 use crate::picture::Upright;
 use crate::picture::header::PictureHeader;
 use scan::Seen;
-pub(crate) use scan::{header_at, thread_count};
+pub(crate) use scan::{JpegFile, header_at, thread_count};
 
 pub use statistics::{PictureSize, Quantiles, SizeStatistics};
 
@@ -187,14 +187,6 @@ impl Survey {
 /// own; none of those over a limit.
 pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Result<Sizes> {
     scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
-}
-
-/// A file that is a JPEG.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct JpegFile {
-    pub(crate) bytes: u64,
-    /// Width and height, as it is stored.
-    pub(crate) size: (u32, u32),
 }
 
 /// The files of at most `count` samples that are JPEGs, of evenly spaced ids. None where there are

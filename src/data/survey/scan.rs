@@ -25,7 +25,6 @@ use crate::picture::header::{PictureHeader, read_header_within};
 use crate::picture::{Format, Limits, Orientation};
 use crate::sys::regular::open_regular;
 
-use crate::data::survey::JpegFile;
 use crate::data::survey::part::Part;
 use crate::sys::threads::with_pool;
 
@@ -239,6 +238,14 @@ pub(crate) fn header_of(
 ) -> Result<PictureHeader, SampleFault> {
     let (header, _) = Files::default().read(index, id, limits)?;
     header.read_as(upright).boxed(index.pixel_box(id))
+}
+
+/// A file that is a JPEG.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JpegFile {
+    pub(crate) bytes: u64,
+    /// Width and height, as it is stored.
+    pub(crate) size: (u32, u32),
 }
 
 /// As [`super::jpeg_files`].
