@@ -78,7 +78,7 @@ def decoders(data):
     runs += [f"broken --recipe train224 {policy}" for policy in ("--on-error substitute", NO_LABELS)]
     runs += [
         f"photos --recipe train224 --depth 6 {more}"
-        for more in ("--kill-workers-every 5", "--start 1:3", "--batch 5 --rank 1/2")
+        for more in ("--kill-workers-every 5", "--batch 16 --start 1:3", "--batch 5 --rank 1/2")
         if data.photos
     ]
     cases = [
@@ -93,10 +93,10 @@ def decoders(data):
 
 
 def unequal(results):
-    """Lines of the group `decoders` that give other digests than the first of their run."""
+    """Lines of the group `decoders` that fail, or give other digests than the first of their run."""
     first = {}
     for line, steps in results.items():
         run = re.sub(r"--decode-on \S+ --workers \d+", "", line)
         said = [(step["exit"], step.get("digests"), step.get("failures")) for step in steps]
-        if first.setdefault(run, said) != said:
+        if first.setdefault(run, said) != said or any(step["exit"] for step in steps):
             yield line

@@ -208,9 +208,10 @@ impl LoaderBuilder {
     ///
     /// Kernels take baseline JPEGs of one scan, grey or of three colours. A file must fit the
     /// room of its row, and its crop that of the device's decoder. It may have 16 MiB of coded
-    /// data, 2^26 pixels and 16,384 restart segments. A picture that the kernels flag as damaged is decoded again by
-    /// the CPU decoder, in this process: its verdict and its pixels count. So the stream is the
-    /// same for each choice. All memory that kernels take of the device is taken by `build`.
+    /// data, 2^26 pixels and 16,384 restart segments. A picture that the kernels flag as damaged
+    /// is decoded again by the CPU decoder, in this process: its verdict and its pixels count. So
+    /// the stream is the same for each choice. All memory that kernels take of the device is taken
+    /// by `build`.
     pub fn decode_on(mut self, on: DecodeOn) -> Self {
         self.decode_on = on;
         self

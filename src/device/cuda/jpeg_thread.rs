@@ -138,8 +138,8 @@ impl JpegThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Lets the decoder take the memory of this shape, which it may take less of than was asked for, and waits
-    /// until it has: behind whatever takes memory that cannot be less.
+    /// Lets the decoder take the memory of this shape, or less of it, and waits until it has: behind
+    /// whatever takes memory that cannot be less.
     ///
     /// # Errors
     /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
