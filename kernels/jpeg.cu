@@ -5,7 +5,8 @@
 // - `jpeg/types`: what the host hands over; `jpeg/rows`: coded data; `jpeg/bits`: a place in them;
 // - `jpeg/tables`: lookups of each picture; `jpeg/chains`: where blocks begin;
 // - `jpeg/scan`: their numbers; `jpeg/coefficients`: their values; `jpeg/dc`: sums of DC;
-// - `jpeg/transform`: samples; `jpeg/colour`: RGB.
+// - `jpeg/transform`: samples; `jpeg/colour`: RGB;
+// - `jpeg/resize`: windows that become as large as their rows.
 //
 // The coded bytes were written by processes that read files of strangers, and may even change
 // while a kernel reads them. All else was computed by the consumer. So no kernel takes a place
@@ -20,6 +21,7 @@
 // | scan, dc | the pieces of the picture |
 // | coefficients | UNIT_BITS lookups, and 64 more for the last block |
 // | transform, colour | none of its loops depends on data |
+// | resize | the taps of its output pixels, which the host limits |
 //
 // A lookup takes a bit at least. A picture has at most as many chains as its coded bytes and
 // restart markers say, which the host limits (src/picture/jpeg/baseline/gpu_rows).
@@ -40,3 +42,5 @@
 #include "jpeg/transform.cuh"
 
 #include "jpeg/colour.cuh"
+
+#include "jpeg/resize.cuh"

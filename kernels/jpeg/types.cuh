@@ -99,6 +99,29 @@ struct Segment {
     u32 chain;
 };
 
+// Of one axis of a resize.
+struct ResizeAxis {
+    u32 inputs, outputs;
+    u32 taps;          // coefficients of an output pixel
+    u32 precision;     // bits of their fraction
+    u32 starts;        // bytes behind the tables: the first input pixel of each output pixel
+    u32 coefficients;  // of 16 bits, the same: tap by tap those of all output pixels
+};
+
+// A window that is resized.
+struct Resize {
+    u64 source;       // where its tables lie, in memory of the host that devices read
+    u64 tables;       // bytes behind the batch's coded data, where they are copied to
+    u64 images[3];    // bytes behind the work memory: the window's rows, those between the
+                      // passes, those of the result
+    u32 pitches[3];   // multiples of 12
+    u32 skips[2];     // bytes in front of each of the first two's rows
+    u32 table_bytes;  // a multiple of 16
+    u32 picture;
+    u32 down_first;   // or across
+    ResizeAxis across, down;
+};
+
 struct Batch {
     const Picture *pictures;
     const Segment *segments;
@@ -110,6 +133,7 @@ struct Batch {
     u32 *firsts;       // a unit each: the block that is under way where it begins
     int *sums;         // three a unit: DC sums of the components
     u32 *errors;
+    const Resize *resizes;
 };
 
 // DC sum since the piece began (16 bits) | sixteens of coefficients less one << 16; the piece.
@@ -118,5 +142,5 @@ struct Info {
 };
 
 static_assert(sizeof(Table) == 292 && sizeof(Component) == 200 && sizeof(Picture) == 1960 &&
-                  sizeof(Segment) == 16 && sizeof(Batch) == 80,
+                  sizeof(Segment) == 16 && sizeof(Resize) == 120 && sizeof(Batch) == 88,
               "the host's structs");

@@ -1,4 +1,7 @@
-"""Cases of batches that are made on a GPU: they need no shared data."""
+"""Cases of batches that are made on a GPU."""
+
+import itertools
+import re
 
 from words import NO_LABELS
 
@@ -19,7 +22,12 @@ RECIPES = [
 ]
 
 
-def groups():
+# Who decodes JPEGs; rows that workers finish are no case for `gpu`.
+DECODERS = [f"--decode-on {on} --workers {n}" for on in ("cpu", "gpu", "auto") for n in (4, 15)]
+CACHES = ["--encode copy", "--encode jpeg:90 --resize shorter:200", "--encode raw"]
+
+
+def groups(data):
     default = "bench default --device cuda"
     two = "--batch 8 --epochs 2"
     cases = [
@@ -50,4 +58,45 @@ def groups():
     ]
     broken = "bench broken --device cuda --recipe train224 --workers 4 --batch 7"
     cases += [f"{broken} {policy}" for policy in (NO_LABELS, "--on-error substitute")]
-    return {"device": cases, "labels of failed rows": [f"{broken} --on-error skip"]}
+    shared = [f"tree {name}" for name in data.present()]
+    return {
+        "shared inputs": ["tree lists", "tree tars", *shared],
+        "device": cases,
+        "labels of failed rows": [f"{broken} --on-error skip"],
+        "caches": [f"cache build default cache-{n} {how}" for n, how in enumerate(CACHES)],
+        "decoders": decoders(data),
+    }
+
+
+def decoders(data):
+    """The stream is the same, whoever decodes: see `unequal`."""
+    sources = ["default", "mixed", "large", "'tars/*.tar' --label-field txt --index-dir none"]
+    sources += [f"cache-{n} --sampler shard-shuffle" for n in range(len(CACHES))]
+    sources += ["photos"] * bool(data.photos) + ["fox"] * bool(data.fox)
+    recipes = ["--recipe train224", "--recipe eval224", "--recipe train224 --decode full"]
+    runs = [f"{source} {recipe}" for source, recipe in itertools.product(sources, recipes)]
+    runs += [f"broken --recipe train224 {policy}" for policy in ("--on-error substitute", NO_LABELS)]
+    runs += [
+        f"photos --recipe train224 --depth 6 {more}"
+        for more in ("--kill-workers-every 5", "--batch 16 --start 1:3", "--batch 5 --rank 1/2")
+        if data.photos
+    ]
+    cases = [
+        f"bench {run} --device cuda {decoder} --epochs 3"
+        for run, decoder in itertools.product(runs, DECODERS)
+    ]
+    return cases + [
+        f"bench default --device cuda --recipe recipes/mix-{name}.yaml {decoder} --epochs 2"
+        for name, decoder in itertools.product(("one-of", "timm"), DECODERS)
+        if "--decode-on gpu" not in decoder
+    ]
+
+
+def unequal(results):
+    """Lines of the group `decoders` that fail, or give other digests than the first of their run."""
+    first = {}
+    for line, steps in results.items():
+        run = re.sub(r"--decode-on \S+ --workers \d+", "", line)
+        said = [(step["exit"], step.get("digests"), step.get("failures")) for step in steps]
+        if first.setdefault(run, said) != said or any(step["exit"] for step in steps):
+            yield line

@@ -85,7 +85,7 @@ def make(binary, options):
     device, only = options.device, options.only
     table = {"device": device} | ({"only": only} if only else {}) | {"cases": {}}
     began = time.monotonic()
-    with Data(Path(shared), device, options.keep) as data, ThreadPoolExecutor(options.jobs) as pool:
+    with Data(Path(shared), options.keep) as data, ThreadPoolExecutor(options.jobs) as pool:
         runner = Runner(binary)
         table["shared"] = data.present()
 
@@ -101,7 +101,7 @@ def make(binary, options):
         run("inputs", cases.INPUTS)
         behind_demo(data)
         table |= runner.versions()
-        groups = cases.of_cpu(data) if device == "cpu" else cases_of_devices.groups()
+        groups = cases.of_cpu(data) if device == "cpu" else cases_of_devices.groups(data)
         for group in only or groups:
             if group not in groups:
                 sys.exit(f"digests: --only: no group {group}: use one of {', '.join(groups)}")
@@ -109,6 +109,9 @@ def make(binary, options):
     print(f"{time.monotonic() - began:6.1f} s in all", file=sys.stderr)
     if "device" in table["cases"]:
         refuse_without_device(table["cases"]["device"])
+    unequal = list(cases_of_devices.unequal(table["cases"].get("decoders", {})))
+    if unequal:
+        sys.exit("digests: the stream depends on who decodes:\n" + "\n".join(unequal))
     return table
 
 

@@ -24,7 +24,14 @@ pub(crate) trait CodedBatch: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What was written is no row.
-    fn decode_again(&self, row: u32, out: &mut [u8]) -> Result<Again>;
+    fn decode_again(&self, row: RowAttempt, out: &mut [u8]) -> Result<Again>;
+}
+
+/// A row, and the attempt whose sample stands in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowAttempt {
+    pub(crate) row: u32,
+    pub(crate) attempt: u32,
 }
 
 /// What is seen of a row.
@@ -41,11 +48,21 @@ pub(crate) enum Look {
 #[derive(Debug)]
 pub(crate) struct CodedRow {
     pub(crate) row: u32,
+    pub(crate) attempt: u32,
     /// Where its coded data lie in the batch's bytes.
     pub(crate) data: Range<usize>,
     pub(crate) picture: CodedPicture,
     /// The row, but for where its pixels are.
     pub(crate) kernel: KernelRow,
+}
+
+impl CodedRow {
+    pub(crate) fn of(&self) -> RowAttempt {
+        RowAttempt {
+            row: self.row,
+            attempt: self.attempt,
+        }
+    }
 }
 
 /// What the CPU made of a row that a kernel flagged.

@@ -11,11 +11,12 @@ use std::mem::size_of;
 use serde::{Deserialize, Serialize};
 
 use crate::picture::jpeg::gpu_rows::{
-    CHAIN_UNITS, CodedPicture, KernelPicture, KernelSegment, MANY, MAX_ENTRIES, UNIT_BITS,
+    CHAIN_UNITS, CodedPicture, KernelPicture, KernelResize, KernelSegment, MANY, MAX_ENTRIES,
+    UNIT_BITS,
 };
 
 /// The kernels' names in their PTX, in the order of their launches.
-pub(crate) const KERNELS: [&str; 9] = [
+pub(crate) const KERNELS: [&str; 11] = [
     "jpeg_rows",
     "jpeg_tables",
     "jpeg_chains",
@@ -25,6 +26,8 @@ pub(crate) const KERNELS: [&str; 9] = [
     "jpeg_rgb",
     "jpeg_planes",
     "jpeg_colour",
+    "jpeg_first_pass",
+    "jpeg_second_pass",
 ];
 
 /// Threads of a block, as `kernels/jpeg/types.cuh` has them.
@@ -32,8 +35,13 @@ pub(crate) const THREADS: u32 = 128;
 pub(crate) const WIDE_THREADS: u32 = 512;
 pub(crate) const COLOUR_THREADS: u32 = 256;
 
-/// Blocks that copy a picture's coded data, as `kernels/jpeg/rows.cuh` has them.
+/// Blocks that copy a picture's coded data, or the tables of a resize, as `kernels/jpeg/rows.cuh`
+/// has them.
 pub(crate) const ROW_BLOCKS: u32 = 4;
+
+/// Blocks that resize a window, and threads of each, as `kernels/jpeg/resize.cuh` has them.
+pub(crate) const RESIZE_BLOCKS: u32 = 64;
+pub(crate) const RESIZE_THREADS: u32 = 256;
 
 /// What arrays begin at a multiple of.
 const ALIGNMENT: usize = 256;
@@ -85,7 +93,7 @@ pub(crate) struct PartMemory {
 impl PartLimits {
     /// Whether a part holds a picture, whatever the device.
     pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
-        Part::new(*self, THREADS / 2).add(coded, 0, 0)
+        Part::new(*self, THREADS / 2).places(coded, 0).is_some()
     }
 
     /// The memory of a part within these limits: all that a run takes.
@@ -157,6 +165,8 @@ pub(crate) struct Mapped {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Launches {
     pub(crate) pictures: u32,
+    /// Windows that are resized.
+    pub(crate) resizes: u32,
     pub(crate) chains: Mapped,
     pub(crate) coefficients: Mapped,
     pub(crate) rgb: Mapped,
@@ -168,10 +178,23 @@ pub(crate) struct Launches {
     pub(crate) states: usize,
     pub(crate) sums: usize,
     pub(crate) firsts: usize,
-    /// Where segments and maps begin among the descriptors, and their end.
+    /// Where segments, resizes and maps begin among the descriptors, and their end.
     pub(crate) segments_at: usize,
+    pub(crate) resizes_at: usize,
     pub(crate) maps_at: usize,
     pub(crate) descriptors: usize,
+}
+
+/// Where a picture lies in a part that has room for it.
+#[derive(Debug)]
+struct PicturePlaces {
+    /// Of tables, coefficients, infos, planes and RGB.
+    arrays: [u64; 5],
+    /// Blocks of the launches.
+    blocks: [u32; 5],
+    /// Units and bytes of all pictures, this one included.
+    units: usize,
+    data: usize,
 }
 
 /// A part that is being put together.
@@ -182,6 +205,8 @@ pub(crate) struct Part {
     chain_threads: u32,
     pictures: Vec<KernelPicture>,
     segments: Vec<KernelSegment>,
+    /// Of some of the pictures, in their order.
+    resizes: Vec<KernelResize>,
     /// Of chains, coefficients, rgb, planes, colour.
     maps: [Vec<u16>; 5],
     units: usize,
@@ -199,6 +224,7 @@ impl Part {
             chain_threads,
             pictures: Vec::new(),
             segments: Vec::new(),
+            resizes: Vec::new(),
             maps: Default::default(),
             units: 0,
             data: 0,
@@ -209,6 +235,7 @@ impl Part {
     pub(crate) fn clear(&mut self) {
         self.pictures.clear();
         self.segments.clear();
+        self.resizes.clear();
         for map in &mut self.maps {
             map.clear();
         }
@@ -219,43 +246,30 @@ impl Part {
         &self.pictures
     }
 
+    /// Where the pixels of each picture begin, bytes behind [`Part::data_at`], and bytes from row to
+    /// row: of its window, or of what that was resized to.
+    pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut resizes = self.resizes.iter().peekable();
+        (0..).zip(&self.pictures).map(move |(number, picture)| {
+            match resizes.next_if(|resize| resize.picture == number) {
+                Some(resize) => (resize.images[2] as usize, resize.pitch()),
+                None => {
+                    let (first, pitch) = picture.window();
+                    (picture.rgb as usize + first, pitch)
+                }
+            }
+        })
+    }
+
     /// Adds a picture whose coded data are copied from `source`, an address of the device, to byte
     /// `at` of the part's; both are multiples of 16. False if it does not fit beside the others; if
     /// it is the first, it fits no part.
     pub(crate) fn add(&mut self, coded: &CodedPicture, source: u64, at: usize) -> bool {
-        let mut picture = coded.picture;
-        let needs = picture.memory();
-        let lengths = [
-            needs.tables,
-            needs.coefficients,
-            needs.infos,
-            needs.planes,
-            needs.rgb,
-        ];
-        let mut data = self.data;
-        let places = lengths.map(|length| {
-            let place = data;
-            data = (data + length).next_multiple_of(ALIGNMENT);
-            place as u64
-        });
-        let units = self.units + picture.units as usize;
-        let maps = Self::blocks(&picture, self.chain_threads);
-        let blocks: usize = self.maps.iter().map(Vec::len).sum();
-        let more: usize = maps.iter().map(|&blocks| blocks as usize).sum();
-        let descriptors = Self::descriptors(
-            self.pictures.len() + 1,
-            self.segments.len() + coded.segments.len(),
-            blocks + more,
-        );
-        let is_full = !source.is_multiple_of(ROW as u64)
-            || !at.is_multiple_of(ROW)
-            || self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
-            || data + Self::unit_bytes(units) > self.memory.work
-            || descriptors.2 > self.memory.descriptors
-            || at + (coded.data.end - coded.data.start) > self.memory.rows;
-        if is_full {
+        let is_aligned = source.is_multiple_of(ROW as u64) && at.is_multiple_of(ROW);
+        let Some(places) = self.places(coded, at).filter(|_| is_aligned) else {
             return false;
-        }
+        };
+        let mut picture = coded.picture;
         (picture.source, picture.coded) = (source, at as u64);
         [
             picture.tables,
@@ -263,7 +277,17 @@ impl Part {
             picture.infos,
             picture.planes,
             picture.rgb,
-        ] = places;
+        ] = places.arrays;
+        if let Some(mut resize) = coded.resize {
+            let tables = coded.coded_bytes() as u64;
+            (resize.source, resize.tables) = (source + tables, at as u64 + tables);
+            // Nobody reads coefficients any more when a resize comes.
+            let between = picture.coefficients;
+            let result = between + resize.memory().0 as u64;
+            resize.images = [picture.rgb, between, result];
+            resize.picture = self.pictures.len() as u32;
+            self.resizes.push(resize);
+        }
         picture.first_unit = self.units as u32;
         picture.segment = self.segments.len() as u32;
         let firsts = [
@@ -274,16 +298,58 @@ impl Part {
             &mut picture.colour_block,
         ];
         let number = self.pictures.len() as u16;
-        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(maps) {
+        for ((map, first), blocks) in self.maps.iter_mut().zip(firsts).zip(places.blocks) {
             *first = map.len() as u32;
             map.extend(std::iter::repeat_n(number, blocks as usize));
         }
-        (self.units, self.data) = (units, data);
+        (self.units, self.data) = (places.units, places.data);
         let (chains, values) = picture.entries();
         self.entries = (self.entries.0.max(chains), self.entries.1.max(values));
         self.segments.extend_from_slice(&coded.segments);
         self.pictures.push(picture);
         true
+    }
+
+    /// Where a picture would lie whose coded data begin at byte `at` of the part's; none if it does
+    /// not fit beside the others.
+    fn places(&self, coded: &CodedPicture, at: usize) -> Option<PicturePlaces> {
+        let picture = &coded.picture;
+        let needs = picture.memory();
+        // The images of a resize lie where coefficients were.
+        let resize = coded.resize.map_or(0, |resize| resize.memory().1);
+        let lengths = [
+            needs.tables,
+            needs.coefficients.max(resize),
+            needs.infos,
+            needs.planes,
+            needs.rgb,
+        ];
+        let mut data = self.data;
+        let arrays = lengths.map(|length| {
+            let place = data;
+            data = (data + length).next_multiple_of(ALIGNMENT);
+            place as u64
+        });
+        let units = self.units + picture.units as usize;
+        let blocks = Self::blocks(picture, self.chain_threads);
+        let before: usize = self.maps.iter().map(Vec::len).sum();
+        let more: usize = blocks.iter().map(|&blocks| blocks as usize).sum();
+        let descriptors = Self::descriptors(
+            self.pictures.len() + 1,
+            self.segments.len() + coded.segments.len(),
+            self.resizes.len() + usize::from(coded.resize.is_some()),
+            before + more,
+        );
+        let is_full = self.pictures.len() >= self.limits.pictures.min(usize::from(u16::MAX))
+            || data + Self::unit_bytes(units) > self.memory.work
+            || descriptors.3 > self.memory.descriptors
+            || at + coded.data.len() > self.memory.rows;
+        (!is_full).then_some(PicturePlaces {
+            arrays,
+            blocks,
+            units,
+            data,
+        })
     }
 
     /// Blocks of the launches.
@@ -307,21 +373,32 @@ impl Part {
         (units * UNIT).next_multiple_of(ALIGNMENT)
     }
 
-    /// Where segments and maps begin, and the end of all.
-    fn descriptors(pictures: usize, segments: usize, blocks: usize) -> (usize, usize, usize) {
+    /// Where segments, resizes and maps begin, and the end of all.
+    fn descriptors(
+        pictures: usize,
+        segments: usize,
+        resizes: usize,
+        blocks: usize,
+    ) -> (usize, usize, usize, usize) {
         let segments_at = pictures * size_of::<KernelPicture>();
-        let maps_at = segments_at + segments * size_of::<KernelSegment>();
-        (segments_at, maps_at, maps_at + 2 * blocks)
+        let resizes_at = segments_at + segments * size_of::<KernelSegment>();
+        let maps_at = resizes_at + resizes * size_of::<KernelResize>();
+        (segments_at, resizes_at, maps_at, maps_at + 2 * blocks)
     }
 
     /// Writes the descriptors to the start of `to`.
     pub(crate) fn write(&self, to: &mut [u8]) -> Option<Launches> {
         let blocks = self.maps.iter().map(Vec::len).sum();
-        let (segments_at, maps_at, end) =
-            Self::descriptors(self.pictures.len(), self.segments.len(), blocks);
+        let (segments_at, resizes_at, maps_at, end) = Self::descriptors(
+            self.pictures.len(),
+            self.segments.len(),
+            self.resizes.len(),
+            blocks,
+        );
         let to = to.get_mut(..end)?;
         to[..segments_at].copy_from_slice(bytemuck::cast_slice(&self.pictures));
-        to[segments_at..maps_at].copy_from_slice(bytemuck::cast_slice(&self.segments));
+        to[segments_at..resizes_at].copy_from_slice(bytemuck::cast_slice(&self.segments));
+        to[resizes_at..maps_at].copy_from_slice(bytemuck::cast_slice(&self.resizes));
         let mut at = maps_at;
         let mut map = 0;
         let mapped = self.maps.each_ref().map(|blocks| {
@@ -338,6 +415,7 @@ impl Part {
         let [chains, coefficients, rgb, planes, colour] = mapped;
         Some(Launches {
             pictures: self.pictures.len() as u32,
+            resizes: self.resizes.len() as u32,
             chains,
             coefficients,
             rgb,
@@ -349,6 +427,7 @@ impl Part {
             sums: 12 * self.units,
             firsts: 4 * self.units,
             segments_at,
+            resizes_at,
             maps_at,
             descriptors: end,
         })

@@ -5,10 +5,12 @@
 //! Slow and readable.
 //!
 //! - `handed`: what workers make of a file;
-//! - `apart`: how far two ways to a row are from each other.
+//! - `apart`: how far two ways to a row are from each other;
+//! - `resized`: windows that the kernels of JPEGs resize.
 
 pub(super) mod apart;
 pub(super) mod handed;
+pub(super) mod resized;
 mod tests;
 
 use crate::cut::crop::{CROP_HEADER, CropHeader};

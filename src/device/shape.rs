@@ -76,6 +76,18 @@ const WINDOW: usize = 112 << 10;
 pub(crate) struct JpegRoom {
     pub(crate) pixels: usize,
     pub(crate) coded: usize,
+    /// Pixels of windows that a part has room for in any case, as
+    /// [`window_pixels`](super::jpeg_part::window_pixels) counts them.
+    pub(crate) window: usize,
+}
+
+/// The parts in which JPEGs are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegParts {
+    /// Pictures of a part.
+    pub(crate) pictures: usize,
+    /// As [`JpegRoom::window`].
+    pub(crate) window: usize,
 }
 
 /// What JPEGs are decoded with on a device.
@@ -101,6 +113,19 @@ impl JpegShape {
         halves.take_while(|pictures| pictures >= PART.start())
     }
 
+    /// Parts that there may be room for, the best first: of fewer pictures, then of smaller windows.
+    pub(crate) fn all_parts(rows: usize, window: usize) -> impl Iterator<Item = JpegParts> {
+        let halves = std::iter::successors(Some(window), |window| {
+            (*window > 0).then_some(match window / 2 {
+                small if small < WINDOW => 0,
+                half => half,
+            })
+        });
+        halves.flat_map(move |window| {
+            Self::parts(rows).map(move |pictures| JpegParts { pictures, window })
+        })
+    }
+
     /// The same with parts of half as many pictures; none where they are the smallest.
     pub(crate) fn smaller(&self) -> Option<Self> {
         let pictures = self.limits.pictures / 2;
@@ -119,13 +144,17 @@ impl JpegShape {
     /// What a part of so many pictures may hold, whose rows have this room.
     pub(crate) fn limits(pictures: usize, room: JpegRoom) -> PartLimits {
         // A crop that was decoded at half its size counts four times, and large pictures are
-        // decoded at a quarter, too. At an eighth there are no coefficients.
-        let times = if room.coded > room.pixels { 16 } else { 4 };
+        // decoded at a quarter, too. At an eighth there are no coefficients. A part has room for two
+        // of long files: they came 1.2 times as fast as one by one.
+        let (count, times) = match room.coded > room.pixels {
+            true => (2, 16),
+            false => (1, 4),
+        };
         let largest = times * room.pixels / 3;
         PartLimits {
             pictures,
-            rows: (pictures * CODED).max(room.coded),
-            pixels: (pictures * WINDOW).max(largest),
+            rows: (pictures * CODED).max(count * room.coded),
+            pixels: (pictures * WINDOW).max(count * largest).max(room.window),
         }
     }
 
@@ -239,6 +268,7 @@ mod tests {
         const ROOM: JpegRoom = JpegRoom {
             pixels: 853_000,
             coded: 853_000,
+            window: 0,
         };
         for pictures in JpegShape::parts(256) {
             let jpegs = JpegShape {
@@ -266,5 +296,24 @@ mod tests {
         assert_eq!(parts(256), [64, 32, 16, 8]);
         assert_eq!(parts(64), [32, 16, 8]);
         assert_eq!((parts(1), parts(40)), (vec![8], vec![20, 10]));
+        let all: Vec<_> = JpegShape::all_parts(32, 5 * WINDOW)
+            .map(|parts| (parts.pictures, parts.window))
+            .collect();
+        let (half, quarter) = (5 * WINDOW / 2, 5 * WINDOW / 4);
+        let wanted = [5 * WINDOW, half, quarter, 0].map(|window| [(16, window), (8, window)]);
+        assert_eq!(all, wanted.as_flattened());
+        assert_eq!(JpegShape::all_parts(1, 0).count(), 1);
+    }
+
+    #[test]
+    fn a_part_has_room_for_a_window() {
+        let room = JpegRoom {
+            pixels: 853_000,
+            coded: 853_000,
+            window: 0,
+        };
+        let with = |window| JpegShape::limits(8, JpegRoom { window, ..room }).pixels;
+        assert_eq!((with(0), with(1000)), (4 * 853_000 / 3, 4 * 853_000 / 3));
+        assert_eq!(with(12 << 20), 12 << 20);
     }
 }

@@ -2,8 +2,8 @@
 //! part of a packed page of a Parquet file.
 //!
 //! Runs in workers (mapped: of files at most one, of shards the last few) and in
-//! the consumer with zero workers (read into a reused buffer: the library
-//! installs no SIGBUS handler there). Opened without blocking and only when it
+//! the consumer with zero workers or for what a device flags (read into a reused buffer: the
+//! library installs no SIGBUS handler there). Opened without blocking and only when it
 //! is a regular file, so a FIFO or a device in a data set cannot hang a worker.
 //!
 //! A packed page is unpacked when a sample of it is asked for, and stays until one of another

@@ -1,7 +1,7 @@
 //! One sample: from a file's bytes to the bytes of a finished row.
 //!
-//! Runs in workers, and in the consumer with zero workers. Knows no path, no
-//! index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
+//! Runs in workers, and in the consumer with zero workers or for what a device flags. Knows no
+//! path, no index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
 //! JPEG path no heap allocation once warm, but for operations that hold others and for coded rows.
 //!
 //! - `crop`: the row, where a device makes the batch's rows;
@@ -17,7 +17,6 @@ use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::stages;
 use crate::picture::jpeg;
-use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::picture::jpeg::{JpegDecoder, JpegHeader, Region};
 use crate::picture::raster;
 use crate::picture::raster::Raster;
@@ -82,6 +81,9 @@ pub(crate) struct RowRequest<'a, R> {
     pub(crate) admit: Admit<'a>,
 }
 
+/// A row, and what a device decodes of it; none = pixels are wanted.
+type Request<'a, 'b, R> = (&'a RowRequest<'b, R>, Option<&'a PartLimits>);
+
 impl SampleDecoder {
     pub(crate) fn new(program: &SampleProgram, limits: &Limits) -> Result<Self> {
         Ok(Self {
@@ -111,6 +113,30 @@ impl SampleDecoder {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
+        self.fill_caught(bytes, (request, None), out, meter)
+    }
+
+    /// As [`SampleDecoder::fill`], for a device whose parts are within `limits`: the row of a file
+    /// that it takes holds the coded crop. Nothing of that is decoded, but everything is checked
+    /// that a decode checks before.
+    pub(crate) fn fill_or_hand_over(
+        &mut self,
+        bytes: &[u8],
+        request: &RowRequest<'_, impl Streams>,
+        limits: &PartLimits,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        self.fill_caught(bytes, (request, Some(limits)), out, meter)
+    }
+
+    fn fill_caught(
+        &mut self,
+        bytes: &[u8],
+        request: Request<'_, '_, impl Streams>,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
         let fill = || self.fill_row(bytes, request, out, meter);
         match caught(fill) {
             Some(filled) => {
@@ -131,58 +157,32 @@ impl SampleDecoder {
         }
     }
 
-    /// Fills the row `out` with the coded crop, for a device whose parts are within `limits`.
-    /// Nothing is decoded, but everything is checked that a decode checks before. False when the
-    /// file is not for it: [`SampleDecoder::fill`] is to be asked.
-    pub(crate) fn hand_over_coded(
+    /// Writes the coded crop into the row, if the device takes the file, and says whether it has.
+    /// Else the row holds anything.
+    fn hand_over_coded(
         &mut self,
-        bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
+        (bytes, header): (&[u8], &JpegHeader),
+        cut: &Cut,
+        size: Option<(u32, u32)>,
         limits: &PartLimits,
         out: &mut [u8],
-        meter: &mut Meter,
     ) -> std::result::Result<bool, SampleFault> {
-        let hand_over = || self.coded_row(bytes, request, limits, out, meter);
-        match caught(hand_over) {
-            Some(is_theirs) => is_theirs,
-            // Who fills the row says what there is to say of the file.
-            None => {
-                self.give_back();
-                Ok(false)
-            }
-        }
-    }
-
-    fn coded_row(
-        &mut self,
-        bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
-        limits: &PartLimits,
-        out: &mut [u8],
-        meter: &mut Meter,
-    ) -> std::result::Result<bool, SampleFault> {
-        if self.crops.is_none() || Format::of(bytes)? != Format::Jpeg {
-            return Ok(false);
-        }
-        let (header, stored) = self.open_jpeg(bytes, request)?;
-        let cut = self.plan(stored, request)?;
-        meter.lap(stages::OPEN);
         let Some(crops) = &mut self.crops else {
             return Ok(false);
         };
-        let jpeg = JpegDecoder::new(&self.limits);
-        let scratch = &self.jpeg_scratch;
-        let write = |to: &mut [u8]| {
-            let bytes = jpeg.write_coded((bytes, &header), cut.scale, cut.want, scratch, to)?;
-            // What the consumer checks, too: a row that it refused would end the run.
-            let coded = CodedPicture::read(&to[..bytes]).ok()?;
-            limits.hold(&coded).then_some(bytes)
-        };
-        let is_theirs = crops.hand_over_coded(&cut, &self.steps, request.size, out, write)?;
-        if is_theirs {
-            meter.lap(stages::EMIT);
+        let (jpeg, scratch, steps) = (&self.jpeg, &self.jpeg_scratch, &self.steps);
+        // Before weights are made in vain.
+        if !jpeg.may_write_coded(bytes.len(), header, out.len()) {
+            return Ok(false);
         }
-        Ok(is_theirs)
+        let write =
+            |to: &mut [u8]| jpeg.write_coded((bytes, header), cut.scale, cut.want, scratch, to);
+        let handed_over = caught(|| crops.hand_over_coded(cut, steps, size, limits, out, write));
+        handed_over.unwrap_or_else(|| {
+            // The decode that follows says what there is to say of the file.
+            self.crops = self.program.crops.map(CropWriter::new);
+            Ok(false)
+        })
     }
 
     fn open_jpeg(
@@ -218,7 +218,7 @@ impl SampleDecoder {
     fn fill_row(
         &mut self,
         bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
+        request: Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
@@ -245,7 +245,7 @@ impl SampleDecoder {
         format: Format,
         truncated: Truncated,
         bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
+        request: Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
@@ -259,7 +259,7 @@ impl SampleDecoder {
                     Truncated::Refuse => Raster::open(format, bytes, &self.limits)?,
                     Truncated::Keep => Raster::open_truncated(bytes, &self.limits)?,
                 };
-                self.fill_from_raster((format, picture), request, out, meter)
+                self.fill_from_raster((format, picture), request.0, out, meter)
             }
         }
     }
@@ -268,13 +268,19 @@ impl SampleDecoder {
     fn fill_from_jpeg(
         &mut self,
         bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
+        (request, coded): Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
         let (header, stored) = self.open_jpeg(bytes, request)?;
         let cut = self.plan(stored, request)?;
         meter.lap(stages::OPEN);
+        if let Some(limits) = coded
+            && self.hand_over_coded((bytes, &header), &cut, request.size, limits, out)?
+        {
+            meter.lap(stages::EMIT);
+            return Ok(());
+        }
         let scratch = &mut self.jpeg_scratch;
         let want = cut.want;
         let decoded = self
@@ -598,6 +604,57 @@ mod tests {
         assert_eq!(fault.kind, FaultKind::Corrupt);
         assert!(fault.reason.contains("JPEG file panicked"), "{fault}");
         assert!(fill(&|_| Ok(())).unwrap() == before);
+    }
+
+    /// A file that fails before its row is written fails as it does where it is decoded.
+    #[test]
+    fn faults_and_panics_are_the_same_where_coded_crops_are_handed_over() {
+        use crate::device::jpeg_part::PartLimits;
+        use crate::picture::jpeg::fixtures;
+        use crate::picture::jpeg::fixtures::Sampling;
+        use crate::plan::PositionRandom;
+        const LIMITS: PartLimits = PartLimits {
+            pictures: 8,
+            rows: 1 << 20,
+            pixels: 1 << 20,
+        };
+        let program = SampleProgram::compile(&Recipe::eval224()).unwrap();
+        let program = program.with_crops().unwrap();
+        let room = program.crops.unwrap().room((224, 224));
+        let mut decoder = SampleDecoder::new(&program, &Limits::default()).unwrap();
+        let mut fill = |file: &[u8], admit: Admit<'_>, limits: Option<&PartLimits>| {
+            let mut out = vec![0; room.row_bytes()];
+            let request = RowRequest {
+                random: &PositionRandom::new(7, 1, 0),
+                size: None,
+                part: None,
+                admit,
+            };
+            let meter = &mut Meter::default();
+            let filled = match limits {
+                Some(limits) => decoder.fill_or_hand_over(file, &request, limits, &mut out, meter),
+                None => decoder.fill(file, &request, &mut out, meter),
+            };
+            let coded = out[crate::cut::crop::CROP_HEADER_CODED]
+                .iter()
+                .any(|&b| b != 0);
+            filled
+                .map(|()| (coded, out))
+                .map_err(|fault| fault.to_string())
+        };
+        let whole = fixtures::jpeg(300, 260, Sampling::S420);
+        let admitted: Admit<'_> = &|_| Ok(());
+        let panics: Admit<'_> = &|_| panic!("on purpose");
+        let cut = &whole[..whole.len() - 2];
+        for (file, admit) in [(cut, admitted), (&whole[..3], admitted), (&whole, panics)] {
+            let by_cpu = fill(file, admit, None).unwrap_err();
+            assert_eq!(fill(file, admit, Some(&LIMITS)).unwrap_err(), by_cpu);
+        }
+        assert!(fill(&whole, admitted, Some(&LIMITS)).unwrap().0);
+        // It fits no part.
+        let small = PartLimits { rows: 64, ..LIMITS };
+        let by_cpu = fill(&whole, admitted, None).unwrap();
+        assert!(!by_cpu.0 && fill(&whole, admitted, Some(&small)).unwrap() == by_cpu);
     }
 
     struct NoNumbers;

@@ -172,7 +172,7 @@ impl LoaderBuilder {
     /// Where batches end. Default [`Device::Cpu`]. On a device workers hand over crops
     /// where it can make the rows: those are resized and coloured in `f32` and not
     /// rounded on the way, whatever the recipe's `reorder`, so their values are not the
-    /// CPU's; a crop that has no room in its row is resized by its worker, in `u8`. Else
+    /// CPU's; a crop that has no room in its row is resized in `u8`, as on the CPU. Else
     /// workers hand over finished rows. [`NumericProfile`](crate::NumericProfile) says which. All memory of the
     /// device is taken by `build`, which makes the device's primary context; batches
     /// are [`Batch::on_device`](crate::Batch::on_device), as many at a time as `depth`,
@@ -207,10 +207,11 @@ impl LoaderBuilder {
     /// all other files. With [`DecodeOn::Gpu`] a run that cannot decode on the device is refused.
     ///
     /// Kernels take baseline JPEGs of one scan, grey or of three colours. A file must fit the
-    /// room of its row, as its crop must. It may have 16 MiB of coded data, 2^26 pixels and
-    /// 16,384 restart segments. A picture that the kernels flag as damaged is decoded again by
-    /// the CPU decoder, in this process: its verdict and its pixels count. So the stream is the
-    /// same for each choice. All memory that kernels take of the device is taken by `build`.
+    /// room of its row, and its crop that of the device's decoder. It may have 16 MiB of coded
+    /// data, 2^26 pixels and 16,384 restart segments. A picture that the kernels flag as damaged
+    /// is decoded again by the CPU decoder, in this process: its verdict and its pixels count. So
+    /// the stream is the same for each choice. All memory that kernels take of the device is taken
+    /// by `build`.
     pub fn decode_on(mut self, on: DecodeOn) -> Self {
         self.decode_on = on;
         self
@@ -335,7 +336,7 @@ impl LoaderBuilder {
                     jpegs: None,
                 };
                 match jpeg_decoding::wanted(self.decode_on, self.device, program)? {
-                    true => uploads.decoding(self.depth, self.decode_on == DecodeOn::Gpu),
+                    true => uploads.decoding(0, self.depth, self.decode_on == DecodeOn::Gpu),
                     false => Ok(uploads),
                 }
                 .map(Some)

@@ -1,19 +1,24 @@
-//! The room of a row for a coded crop, where a device decodes: as the files of the data set need it.
+//! The room of a row for a coded crop, where a device decodes, and that of a part for its pixels: as
+//! the files of the data set need it.
 //!
-//! In the consumer. From the lengths of some files, the same ones in each run. The stream does not
-//! depend on it: workers decode what has no room.
+//! In the consumer. From the lengths and sizes of some files, the same ones in each run. The stream
+//! does not depend on it: workers decode what has no room.
 
 use crate::data::index::Index;
 use crate::data::survey;
+use crate::data::survey::JpegFile;
+use crate::device::jpeg_part::window_pixels;
 use crate::forecast::MemoryLimit;
 use crate::forecast::memory::Depth;
 use crate::loader::upload::Uploads;
 use crate::picture::Limits;
-use crate::picture::jpeg::gpu_rows::MAX_CODED;
-use crate::recipe::SampleProgram;
+use crate::picture::jpeg::gpu_rows::{MAX_CODED, MAX_PIXELS};
+use crate::recipe::{DecodeMode, SampleProgram};
 
 /// Files that are looked at: of a hundred, one may be longer than the room.
 const FILES: u64 = 200;
+/// Side of a block of luma at full size.
+const BLOCK: usize = 8;
 /// Bytes of tables, and of ends of segments, beside the coded data.
 const TABLES: u64 = 64 << 10;
 /// Most bytes of a ring that has more room for the sake of coded crops.
@@ -47,22 +52,66 @@ pub(super) fn coded_room(
 
 impl CodedRoom {
     /// The program, whose rows have room for most JPEGs of the data set, as far as a ring of rows
-    /// may take it.
+    /// may take it. And the pixels that a part needs room for: where pictures are decoded at full
+    /// size to be resized, those of most of them; else 0, what rows have room for is enough. None
+    /// where all files that were looked at are of other formats.
     pub(super) fn of(
         self,
         program: &SampleProgram,
         index: &Index,
         limits: &Limits,
         rows: u32,
-    ) -> SampleProgram {
-        let mut lengths = survey::jpeg_lengths(index, FILES, limits);
-        lengths.sort_unstable();
-        let most = lengths.get(lengths.len().saturating_sub(1) * 99 / 100);
-        let wanted = most.map_or(0, |bytes| bytes.saturating_add(TABLES));
+    ) -> Option<(SampleProgram, usize)> {
+        let files = survey::jpeg_files(index, FILES, limits)?;
+        let is_full = program.decode == DecodeMode::Full;
+        let rule = program.crops.filter(|_| is_full);
+        let resize = |file: &JpegFile| rule.and_then(|rule| rule.resize_bytes(file.size));
+        let lengths = files.iter().map(|f| f.bytes + resize(f).unwrap_or(0));
+        let sides = files.iter().filter(|file| resize(file).is_some());
+        let sides = sides.map(|file| (file.size.0 as usize, file.size.1 as usize));
+        let pixels = sides.map(|sides| window_pixels(sides, BLOCK) as u64);
+        let pixels = most_of(pixels.collect()).unwrap_or(0);
         let memory = MemoryLimit::lowest(self.memory_limit).map_or(u64::MAX, |limit| limit.bytes);
         let ring = MOST_RING.min(memory / SHARE);
         let of_row = ring / u64::from(self.depth).max(1) / u64::from(rows).max(1);
-        let room = wanted.next_multiple_of(STEP).min(MAX_CODED as u64 + TABLES);
-        program.with_coded_room(room.min(of_row / STEP * STEP) as usize)
+        let room = room(lengths.collect(), of_row) as usize;
+        let pixels = pixels.min(MAX_PIXELS as u64) as usize;
+        Some((program.with_coded_room(room), pixels))
+    }
+}
+
+/// What 99 of 100 are not above.
+fn most_of(mut numbers: Vec<u64>) -> Option<u64> {
+    numbers.sort_unstable();
+    numbers
+        .get(numbers.len().saturating_sub(1) * 99 / 100)
+        .copied()
+}
+
+/// Bytes that 99 of 100 of these files need beside their tables, as far as a row may have them.
+fn room(lengths: Vec<u64>, of_row: u64) -> u64 {
+    let most = most_of(lengths);
+    let wanted = most.map_or(0, |bytes| bytes.saturating_add(TABLES));
+    let room = wanted.min(MAX_CODED as u64 + TABLES).next_multiple_of(STEP);
+    room.min(of_row / STEP * STEP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_room_for_all_but_the_longest_files() {
+        const MIB: u64 = 1 << 20;
+        let mut lengths = vec![100_000; 198];
+        lengths.extend([9 * MIB, MIB]);
+        // 100,000 and the tables, in steps.
+        assert_eq!(room(lengths.clone(), u64::MAX), 192 << 10);
+        lengths.extend([3 * MIB; 3]);
+        assert_eq!(room(lengths.clone(), u64::MAX), 3 * MIB + STEP);
+        assert_eq!(room(lengths, 2 * MIB + 1), 2 * MIB);
+        assert_eq!(room(vec![5 * MIB], u64::MAX), 5 * MIB + STEP);
+        assert_eq!(room(vec![u64::MAX; 3], u64::MAX), MAX_CODED as u64 + TABLES);
+        assert_eq!(room(Vec::new(), u64::MAX), 0);
     }
 }

@@ -14,6 +14,7 @@ use crate::jobs::images::batch::Batch;
 use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::replay::Replay;
 use crate::jobs::images::run::Run;
+use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::report::LoaderReport;
 use crate::plan::{Mark, Plan, Position, State};
 
@@ -27,6 +28,7 @@ pub struct Loader {
     run: Run,
     /// What gets the shards, where they lie elsewhere.
     fetcher: Option<Fetcher>,
+    jpegs: JpegOutlook,
     /// The epoch at which the state stands was broken off.
     broken_off: bool,
     /// When the last batch was handed over.
@@ -52,11 +54,17 @@ pub struct Epoch<'a> {
 }
 
 impl Loader {
-    pub(super) fn new(engine: ImageEngine, run: Run, fetcher: Option<Fetcher>) -> Self {
+    pub(super) fn new(
+        engine: ImageEngine,
+        run: Run,
+        fetcher: Option<Fetcher>,
+        jpegs: JpegOutlook,
+    ) -> Self {
         Self {
             engine,
             run,
             fetcher,
+            jpegs,
             broken_off: false,
             handed_over: None,
             consumer: Duration::ZERO,
@@ -187,6 +195,11 @@ impl Loader {
     /// When the device does not answer.
     pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
         self.engine.device_memory()
+    }
+
+    /// Who decodes JPEGs, and why.
+    pub fn jpegs(&self) -> &JpegOutlook {
+        &self.jpegs
     }
 
     /// Measures the device stage alone: fills as many slots as the ring has, once,

@@ -108,12 +108,17 @@ impl LoaderBuilder {
         let prepared = Prepared::new(self.source, &wanted)?;
         let program = &prepared.program;
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(program, asked, needed))).transpose()?;
+        let uploads = prepared.uploads(uploads, asked, needed)?;
         let decodes = uploads
             .as_ref()
             .is_some_and(|uploads| uploads.jpegs.is_some());
-        let jpegs = jpeg_decoding::outlook(self.decode_on, self.device, program, decodes);
+        let jpegs = jpeg_decoding::outlook(
+            self.decode_on,
+            self.device,
+            program,
+            prepared.has_jpegs,
+            decodes,
+        );
         let limit = MemoryLimit::lowest(self.memory_limit);
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
@@ -175,10 +180,8 @@ impl LoaderBuilder {
             coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
         let prepared = Prepared::new(self.source, &wanted)?;
-        let program = &prepared.program;
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(program, asked, needed))).transpose()?;
+        let uploads = prepared.uploads(uploads, asked, needed)?;
         let limit = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)));

@@ -31,11 +31,13 @@ pub(super) fn wanted(on: DecodeOn, device: Device, program: &SampleProgram) -> R
     }
 }
 
-/// What becomes of it. `decodes`: whether the device has memory for it, where it is wanted.
+/// What becomes of it. `has_jpegs`: whether the data set has some, as far as is known. `decodes`:
+/// whether the device does.
 pub(super) fn outlook(
     on: DecodeOn,
     device: Device,
     program: &SampleProgram,
+    has_jpegs: bool,
     decodes: bool,
 ) -> JpegOutlook {
     let (on, why) = match obstacle(on, device, program) {
@@ -43,6 +45,10 @@ pub(super) fn outlook(
         None if decodes => (
             DecodeOn::Gpu,
             "the device decodes files that its kernels take, workers the others".into(),
+        ),
+        None if !has_jpegs => (
+            DecodeOn::Cpu,
+            "none of the files that were looked at is a JPEG".into(),
         ),
         None => (
             DecodeOn::Cpu,
@@ -101,7 +107,7 @@ mod tests {
                 (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{why}"),
                 other => panic!("{on} {device}: {other:?}"),
             }
-            let outlook = outlook(on, device, program, true);
+            let outlook = outlook(on, device, program, true, true);
             assert_eq!(outlook.on == DecodeOn::Gpu, matches!(found, Ok(true)));
         }
     }

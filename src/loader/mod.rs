@@ -5,7 +5,7 @@
 //! - `prepared`: what follows from options and data before anything is allocated;
 //! - `order`: what a sampler knows of the data;
 //! - `upload`: how a device gets at pixels, and what fits its memory; `jpeg_decoding`: who
-//!   decodes JPEGs;
+//!   decodes JPEGs; `coded_room`: how long the rows of those are that a device decodes;
 //! - `forecast`: what a run would do and take;
 //! - `epoch`: the iterator over an epoch; `report`: what happened in it;
 //! - [`rays`]: the same for rays of a scene; [`views`]: for its whole images; `scene`: what

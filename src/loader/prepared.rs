@@ -35,6 +35,10 @@ pub(super) struct Prepared {
     pub(super) packing: Packing,
     /// What runs for each sample: that which was wanted, with rows as the data set needs them.
     pub(super) program: SampleProgram,
+    /// Pixels that a part of coded JPEGs needs room for, whatever its rows have room for.
+    windows: usize,
+    /// False where a device was to decode, and all files that were looked at are of other formats.
+    pub(super) has_jpegs: bool,
     /// Those of the packing, for the job.
     pub(super) sizes: Option<Sizes>,
     /// Samples that are tried in the place of one that gives no pixels.
@@ -145,10 +149,11 @@ impl Prepared {
         let for_job = sizes.as_ref().map(Sizes::try_clone).transpose()?;
         let tries = wanted.on_error.tries(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
-        let program = match wanted.coded {
-            Some(coded) => coded.of(program, &index, &limits, plan.most_rows()),
-            None => program.clone(),
-        };
+        let with_room = wanted
+            .coded
+            .map(|coded| coded.of(program, &index, &limits, plan.most_rows()));
+        let has_jpegs = !matches!(with_room, Some(None));
+        let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
         let packing = Packing::new(&program, plan.clone(), tries, limits, sizes)?;
         Ok(Self {
             index,
@@ -157,11 +162,31 @@ impl Prepared {
             plan,
             packing,
             program,
+            windows,
+            has_jpegs,
             sizes: for_job,
             tries,
             worst,
             mixing,
         })
+    }
+
+    /// What a device takes for the rows of this data set: nothing to decode JPEGs, where it has
+    /// none and that is not `needed`.
+    ///
+    /// # Errors
+    /// As [`Uploads::with_rows_of`].
+    pub(super) fn uploads<'b>(
+        &'b self,
+        uploads: Option<Uploads<'_>>,
+        depth: Depth,
+        needed: bool,
+    ) -> Result<Option<Uploads<'b>>> {
+        let of_data = |mut uploads: Uploads<'_>| {
+            uploads.jpegs = uploads.jpegs.filter(|_| self.has_jpegs || needed);
+            uploads.with_rows_of(&self.program, self.windows, depth, needed)
+        };
+        uploads.map(of_data).transpose()
     }
 
     /// Slots, and how a device gets at what workers hand over, within the device's

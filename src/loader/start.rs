@@ -25,6 +25,7 @@ use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
 use crate::loader::epoch::{Loader, check_start, mark_to_resume};
+use crate::loader::jpeg_decoding;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
 use crate::plan::{Position, SamplerTable, State};
@@ -61,13 +62,6 @@ impl LoaderBuilder {
         let hold_timeout = self.crew.hold_timeout;
         let helper = self.crew.helper.clone();
         let crew = self.crew.launch(KINDS)?;
-        // Behind the coordinator, beside all that follows: it takes longer than that.
-        let jpegs = match (&uploads, self.device) {
-            (Some(uploads), Device::Cuda(ordinal)) if uploads.jpegs.is_some() => {
-                Some(on_device::start_jpegs(ordinal)?)
-            }
-            _ => None,
-        };
         let host = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest(Some(asked)))
@@ -85,14 +79,16 @@ impl LoaderBuilder {
         let prepared = Prepared::new(self.source, &wanted)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads =
-            (uploads.map(|uploads| uploads.with_rows_of(&program, asked, needed))).transpose()?;
-        // Nothing to do for it, where rows with more room leave none on the device.
-        let jpegs = jpegs.filter(|_| {
-            uploads
-                .as_ref()
-                .is_some_and(|uploads| uploads.jpegs.is_some())
-        });
+        let uploads = prepared.uploads(uploads, asked, needed)?;
+        let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
+        let decodes = parts.is_some();
+        let outlook = jpeg_decoding::outlook(
+            self.decode_on,
+            self.device,
+            &program,
+            prepared.has_jpegs,
+            decodes,
+        );
         let Settled {
             memory,
             upload,
@@ -151,7 +147,7 @@ impl LoaderBuilder {
                 .map(|choice| choice.upload)
                 .unwrap_or_default(),
             outputs: on_device::outputs(depth) as usize,
-            jpegs: uploads.as_ref().and_then(|uploads| uploads.jpegs),
+            jpegs: parts,
         };
         let spec = ImageSpec {
             program: program.clone(),
@@ -165,9 +161,12 @@ impl LoaderBuilder {
             jpegs: None,
             ..spec.clone()
         };
-        let jpegs = match jpegs {
-            None => None,
-            Some(thread) => {
+        // Beside the start of workers, which takes about as long. Behind what refuses a run, since a
+        // device that is being opened is waited for.
+        let jpegs = match (self.device, parts) {
+            (Device::Cpu, _) | (_, None) => None,
+            (Device::Cuda(ordinal), Some(_)) => {
+                let thread = on_device::start_jpegs(ordinal)?;
                 let order = by_cpu.order(&index, sizes.as_ref(), plan.table())?;
                 Some((thread, Arc::new(CpuJob::new(order.build_here(KINDS)?))))
             }
@@ -224,6 +223,7 @@ impl LoaderBuilder {
                 mixing: Duration::ZERO,
             },
             fetcher,
+            outlook,
         ))
     }
 }

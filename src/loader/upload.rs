@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::device::Upload;
-use crate::device::shape::{JpegShape, MOST_ROWS};
+use crate::device::shape::{JpegParts, JpegShape, MOST_ROWS};
 use crate::error::{Error, Result, needed, room};
 use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
 use crate::jobs::images::on_device;
@@ -37,8 +37,8 @@ pub(super) struct Uploads<'a> {
     pub(super) asked: Option<Upload>,
     /// Most bytes of the device, its context apart.
     pub(super) limit: Option<u64>,
-    /// JPEGs of a part that the device decodes; none = workers decode all.
-    pub(super) jpegs: Option<usize>,
+    /// The parts in which the device decodes JPEGs; none = workers decode all.
+    pub(super) jpegs: Option<JpegParts>,
 }
 
 /// A choice, and what it takes.
@@ -78,17 +78,18 @@ impl Uploads<'_> {
 
     /// The same run, whose device decodes JPEGs in parts as large as the limit has room for: with
     /// the most slots if there is any, else with fewer. Without, where there is no room and it is
-    /// not `needed`.
+    /// not `needed`. `windows`: pixels that a part is to have room for in any case; where there is
+    /// not enough, workers decode the largest pictures.
     ///
     /// # Errors
     /// As [`Uploads::choose`], where it is needed.
-    pub(super) fn decoding(mut self, depth: Depth, needed: bool) -> Result<Self> {
+    pub(super) fn decoding(mut self, windows: usize, depth: Depth, needed: bool) -> Result<Self> {
         let plan = self.check_rows()?;
         let slot_bytes = self.slot_bytes(&plan)?;
-        let parts: Vec<usize> = JpegShape::parts(plan.most_rows() as usize).collect();
+        let parts: Vec<_> = JpegShape::all_parts(plan.most_rows() as usize, windows).collect();
         for depth in [Depth::Exactly(depth.most()), depth] {
-            for &pictures in &parts {
-                self.jpegs = Some(pictures);
+            for &parts in &parts {
+                self.jpegs = Some(parts);
                 if self.choose(slot_bytes, depth).is_ok() {
                     return Ok(self);
                 }
@@ -101,21 +102,21 @@ impl Uploads<'_> {
         Ok(self)
     }
 
-    /// The same for rows of this program, which differ in the room for coded crops: the parts that
-    /// there is room for are chosen anew.
+    /// The same for rows of this program, which differ in the room for coded crops, and parts that
+    /// are to have room for `windows`: the parts that there is room for are chosen anew.
     ///
     /// # Errors
     /// As [`Uploads::decoding`].
     pub(super) fn with_rows_of<'b>(
         self,
         program: &'b SampleProgram,
+        windows: usize,
         depth: Depth,
         needed: bool,
     ) -> Result<Uploads<'b>> {
-        let decodes = self.jpegs.is_some();
         let uploads = Uploads { program, ..self };
-        match decodes && *program != *self.program {
-            true => uploads.decoding(depth, needed),
+        match uploads.jpegs.is_some() && (*program != *self.program || windows > 0) {
+            true => uploads.decoding(windows, depth, needed),
             false => Ok(uploads),
         }
     }
@@ -387,12 +388,16 @@ mod tests {
                 limit,
                 ..uploads(&program)
             };
-            uploads.decoding(depth, needed).map(|uploads| uploads.jpegs)
+            let uploads = uploads.decoding(0, depth, needed);
+            uploads.map(|uploads| uploads.jpegs.map(|parts| parts.pictures))
         };
         assert_eq!(of(None, false).unwrap(), Some(32));
-        let bytes = |jpegs, depth| {
+        let bytes = |pictures: Option<usize>, depth| {
             let uploads = Uploads {
-                jpegs,
+                jpegs: pictures.map(|pictures| JpegParts {
+                    pictures,
+                    window: 0,
+                }),
                 ..uploads(&program)
             };
             taken(&uploads, Upload::InPlace, depth)
@@ -408,6 +413,36 @@ mod tests {
         assert_eq!(of(Some(least - 1), false).unwrap(), None);
         let refusal = of(Some(least - 1), true).unwrap_err();
         assert!(refusal.to_string().contains("decode_on cpu"), "{refusal}");
+    }
+
+    /// Of parts with room for large windows the windows become smaller, before slots do.
+    #[test]
+    fn windows_of_full_size_take_what_a_limit_leaves() {
+        let program = program(Recipe::train224());
+        let depth = Depth::AtMost(3);
+        let of = |limit: Option<u64>| {
+            let uploads = Uploads {
+                limit,
+                ..uploads(&program)
+            };
+            uploads.decoding(12 << 20, depth, false).unwrap()
+        };
+        let taken_by = |uploads: &Uploads<'_>| {
+            let jpegs = uploads.jpegs;
+            (jpegs.unwrap(), taken(uploads, Upload::InPlace, 3))
+        };
+        let parts = |pictures, window| JpegParts { pictures, window };
+        let (first, all) = taken_by(&of(None));
+        assert_eq!(first, parts(32, 12 << 20));
+        let (second, fewer) = taken_by(&of(Some(all - 1)));
+        assert_eq!(second, parts(16, 12 << 20));
+        assert!(fewer < all);
+        let (_, least) = taken_by(&Uploads {
+            jpegs: Some(parts(8, 12 << 20)),
+            ..uploads(&program)
+        });
+        let (half, _) = taken_by(&of(Some(least - 1)));
+        assert_eq!(half, parts(32, 6 << 20));
     }
 
     /// The number behind a word of a refusal.

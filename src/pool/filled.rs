@@ -44,6 +44,18 @@ impl Rows {
         }
     }
 
+    /// Copies their bytes from byte `from` on; false when there are not so many. Of those in a slot
+    /// each word is read once: a worker that was taken over may write them.
+    pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
+        match self {
+            Self::Slot(held) => held.copy(from, to),
+            Self::Own(buffer) => {
+                let bytes = buffer.bytes().get(from..from.saturating_add(to.len()));
+                bytes.map(|bytes| to.copy_from_slice(bytes)).is_some()
+            }
+        }
+    }
+
     /// As [`Rows::bytes`], to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {

@@ -1,8 +1,9 @@
 //! What workers hand over to a device: finished rows, or crops of RGB of which
 //! the device makes rows.
 //!
-//! Follows from the recipe alone, so it is part of the numeric profile, and so
-//! does the room of a row: never from timing, nor from the data.
+//! Follows from the recipe alone, so it is part of the numeric profile, and so does the room of
+//! pixels: never from timing, nor from the data. A coded crop in their place may have more room, as
+//! the files of a data set need it: the pixels are the same, whoever decodes.
 
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +149,13 @@ impl CropRule {
     /// are the same ones.
     pub(crate) fn with_coded(self, coded: usize) -> Self {
         Self { coded, ..self }
+    }
+
+    /// Bytes of the coefficients by which a whole picture of this width and height is resized in
+    /// whole numbers; none = nothing is resized.
+    pub(crate) fn resize_bytes(&self, (width, height): (u32, u32)) -> Option<u64> {
+        let sides = f64::from(width) + f64::from(height);
+        self.support.map(|support| (4.0 * support * sides) as u64)
     }
 
     /// The room for rows of this height and width.

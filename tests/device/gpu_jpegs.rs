@@ -72,6 +72,54 @@ fn gpu_and_workers_give_one_stream_of_photos() {
     }
 }
 
+/// A picture of 12 megapixels with fine grain, which takes some megabytes.
+fn grainy(seed: u32) -> Vec<u8> {
+    let (width, height) = (4000, 3000);
+    let mut state = seed;
+    let mut pixel = |(x, y): (u32, u32)| {
+        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+        let grain = state >> 28;
+        [x / 16, y / 12, (x + y) / 28].map(|level| (level + grain) as u8)
+    };
+    let places = (0..u32::from(height)).flat_map(|y| (0..u32::from(width)).map(move |x| (x, y)));
+    let pixels: Vec<u8> = places.flat_map(&mut pixel).collect();
+    let mut file = Vec::new();
+    let encoder = jpeg_encoder::Encoder::new(&mut file, 90);
+    let colours = jpeg_encoder::ColorType::Rgb;
+    encoder.encode(&pixels, width, height, colours).unwrap();
+    file
+}
+
+/// Files of megabytes have longer rows, and are decoded by the device, too.
+#[test]
+fn gpu_and_workers_give_one_stream_of_long_files() {
+    if !cuda::is_there() {
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().join("grain");
+    std::fs::create_dir(&folder).unwrap();
+    for i in 0..8 {
+        let file = grainy(i);
+        assert!(file.len() > 2 << 20, "{} bytes", file.len());
+        std::fs::write(folder.join(format!("{i}.jpg")), file).unwrap();
+    }
+    let of = |on, workers| of(data.path(), on, workers).batch_size(5);
+    let want = epochs(&mut of(DecodeOn::Cpu, 4).build().unwrap(), 3);
+    for upload in [Upload::InPlace, Upload::Copied] {
+        let mut loader = of(DecodeOn::Gpu, 4).upload(upload).build().unwrap();
+        for want in &want {
+            assert_same(&epoch(&mut loader), want, &format!("{upload}"));
+        }
+        let report = loader.report().unwrap().device.unwrap();
+        let memory = loader.device_memory().unwrap().unwrap();
+        println!("{upload}: {memory:?} {report:?}");
+        // The longest file may have no room.
+        assert!(report.jpegs.pictures >= 3 * 7, "{report:?}");
+        assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+    }
+}
+
 /// Killed workers, and a start in the midst of each of 20 batches.
 #[test]
 fn gpu_streams_pass_deaths_and_resumes() {

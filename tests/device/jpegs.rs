@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::loader::Epoch;
-use featherload::recipe::{CenterCrop, Decode, GaussianBlur};
+use featherload::recipe::{CenterCrop, Decode, DecodeMode, GaussianBlur, Resize, Truncated};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
     RowStatus, Sampler, State, Upload,
@@ -75,8 +75,12 @@ fn pictures(dir: &Path) -> Vec<PathBuf> {
 
 /// What the stand-in makes of a row of picture `i`.
 fn by_device(i: u16) -> Vec<u8> {
-    let sum: u32 = coded(&file(i)).iter().map(|b| u32::from(*b)).sum();
-    let (width, height) = size(i);
+    row_of(&file(i), size(i))
+}
+
+/// The same of a file, of this width and height.
+fn row_of(file: &[u8], (width, height): (u16, u16)) -> Vec<u8> {
+    let sum: u32 = coded(file).iter().map(|b| u32::from(*b)).sum();
     let [left, top] = [width, height].map(|side| (u32::from(side) - SIDE) / 2);
     let mut row = vec![(sum + left + 3 * top) as u8; (3 * SIDE * SIDE) as usize];
     // The first byte of the weights.
@@ -251,6 +255,184 @@ fn the_stream_is_the_same_however_it_is_made() {
     );
 }
 
+/// Colours without any order, which take many coded bytes.
+fn noise(side: u16, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let count = 3 * usize::from(side) * usize::from(side);
+    let mut pixels = Vec::with_capacity(count);
+    while pixels.len() < count {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+        pixels.push((state >> 56) as u8);
+    }
+    let mut file = Vec::new();
+    let encoder = Encoder::new(&mut file, 95);
+    encoder.encode(&pixels, side, side, ColorType::Rgb).unwrap();
+    file
+}
+
+/// Rows have room for the coded data of all files but the longest, however small the crop is.
+#[test]
+fn rows_have_room_for_long_files() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let ended = with_standin(
+        &format!("{module}::rows_have_room_for_long_files"),
+        &[("STANDIN_FREE", "7000000000")],
+        |_| {
+            const SIDES: [u16; 5] = [200, 300, 300, 320, 600];
+            let data = tempfile::tempdir().unwrap();
+            let folder = data.path().join("noise");
+            fs::create_dir(&folder).unwrap();
+            let files: Vec<Vec<u8>> = (0..).zip(SIDES).map(|(i, side)| noise(side, i)).collect();
+            for (i, file) in files.iter().enumerate() {
+                fs::write(folder.join(format!("{i}.jpg")), file).unwrap();
+            }
+            let dir = data.path();
+            let by_workers = seen(&mut on_cpu(dir).build().unwrap(), 1);
+            let run = |loader: LoaderBuilder, taken: usize, what: &str| {
+                let mut loader = loader.build().unwrap();
+                let mut want = by_workers.clone();
+                for row in want.iter_mut().filter(|row| (row.id as usize) < taken) {
+                    let i = row.id as usize;
+                    row.pixels = XxHash3_128::oneshot(&row_of(&files[i], (SIDES[i], SIDES[i])));
+                }
+                assert_same(&seen(&mut loader, 1), &want, what);
+                let jpegs = loader.report().unwrap().device.unwrap().jpegs;
+                assert_eq!(jpegs.pictures, taken as u64, "{what}");
+                let memory = loader.device_memory().unwrap().unwrap();
+                assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+            };
+            for upload in [Upload::InPlace, Upload::Copied] {
+                run(on_gpu(dir).upload(upload), 4, &upload.to_string());
+            }
+        },
+    );
+    let Some((standin, _)) = ended else { return };
+    assert_eq!(decoded(&standin), 2 * 4);
+}
+
+/// At full size the windows of large photos have no room in their rows as pixels: the device resizes
+/// them, and has room for whole photos. What is flagged has the rows of workers.
+#[test]
+fn windows_of_large_photos_are_resized_by_the_device() {
+    const SIZES: [(u16, u16); 5] = [(900, 700), (700, 900), (901, 703), (640, 480), (900, 700)];
+    let files: Vec<Vec<u8>> = SIZES.iter().zip(0..).map(photo).collect();
+    let flagged = coded(&files[2]).len().to_string();
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let ended = with_standin(
+        &format!("{module}::windows_of_large_photos_are_resized_by_the_device"),
+        &[("STANDIN_FREE", "7000000000"), ("STANDIN_FLAGS", &flagged)],
+        |_| {
+            let data = tempfile::tempdir().unwrap();
+            let folder = data.path().join("photos");
+            fs::create_dir(&folder).unwrap();
+            for (i, file) in files.iter().enumerate() {
+                fs::write(folder.join(format!("{i}.jpg")), file).unwrap();
+            }
+            let of = |mode: DecodeMode, on: DecodeOn| {
+                let decode = Decode {
+                    mode: Some(mode),
+                    ..Decode::default()
+                };
+                let recipe = Recipe::new("full")
+                    .then(decode)
+                    .then(Resize::exact(SIDE, SIDE))
+                    .with_dtype(Dtype::U8)
+                    .with_layout(MemoryLayout::Nhwc);
+                usual(data.path(), on).recipe(recipe).build().unwrap()
+            };
+            let by_workers = seen(&mut of(DecodeMode::Full, DecodeOn::Cpu), 1);
+            let mut loader = of(DecodeMode::Full, DecodeOn::Gpu);
+            let got = seen(&mut loader, 1);
+            assert_eq!(got.len(), SIZES.len());
+            for (row, by_worker) in got.iter().zip(&by_workers) {
+                let i = row.id as usize;
+                if i == 2 {
+                    assert_eq!(row, by_worker);
+                    continue;
+                }
+                let sum: u32 = coded(&files[i]).iter().map(|b| u32::from(*b)).sum();
+                // And the taps across, as the stand-in has it: twice what a pixel stands for.
+                let most = 2 * u32::from(SIZES[i].0) / SIDE + 2;
+                let is_made = (most - 3..=most).any(|taps| {
+                    let mut row_of = vec![(sum + taps) as u8; (3 * SIDE * SIDE) as usize];
+                    row_of[0] = 0;
+                    row.pixels == XxHash3_128::oneshot(&row_of)
+                });
+                assert!(is_made, "{i}: {row:?}");
+            }
+            let report = loader.report().unwrap();
+            let jpegs = report.device.unwrap().jpegs;
+            assert_eq!((jpegs.pictures, jpegs.decoded_again), (5, 1));
+            // The flagged one, by the CPU.
+            assert_eq!(report.resized_by_workers, 1);
+            let memory = loader.device_memory().unwrap().unwrap();
+            assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
+            let scaled = of(DecodeMode::Scaled, DecodeOn::Gpu);
+            let scaled = scaled.device_memory().unwrap().unwrap();
+            assert!(scaled.planned_bytes <= memory.planned_bytes);
+        },
+    );
+    let Some((standin, _)) = ended else { return };
+    for pass in [" jpeg_first_pass ", " jpeg_second_pass "] {
+        let launches = standin.calls("cuLaunchKernel");
+        assert!(launches.iter().any(|line| line.contains(pass)), "{pass}");
+    }
+}
+
+/// Smooth, so that its coded data are few.
+fn photo((&(width, height), i): (&(u16, u16), u32)) -> Vec<u8> {
+    let count = 3 * u32::from(width) * u32::from(height);
+    let pixels: Vec<u8> = (0..count).map(|n| (n / 500 + 31 * i) as u8).collect();
+    let mut file = Vec::new();
+    let encoder = Encoder::new(&mut file, 80);
+    encoder
+        .encode(&pixels, width, height, ColorType::Rgb)
+        .unwrap();
+    file
+}
+
+/// Pictures of another format: workers decode them, and no decoder is opened. Of a data set that
+/// cannot be read no device is opened.
+#[test]
+fn no_decoder_is_opened_for_a_data_set_without_jpegs() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let test = format!("{module}::no_decoder_is_opened_for_a_data_set_without_jpegs");
+    with_standin(&test, &[("STANDIN_FREE", "7000000000")], |standin| {
+        let log = || fs::read_to_string(standin.join("log")).unwrap_or_default();
+        let data = tempfile::tempdir().unwrap();
+        let dir = data.path();
+        assert!(on_gpu(dir).build().is_err(), "no pictures");
+        assert_eq!(log(), "");
+        let folder = dir.join("greys");
+        fs::create_dir(&folder).unwrap();
+        for i in 0..2 * BATCH as u8 {
+            let pixels: Vec<u8> = (0..70 * 66 * 3).map(|n| (n / 5) as u8 ^ i).collect();
+            let rgb = image::ExtendedColorType::Rgb8;
+            let path = folder.join(format!("{i}.png"));
+            image::save_buffer(path, &pixels, 70, 66, rgb).unwrap();
+        }
+        let mut by_workers = on_cpu(dir).build().unwrap();
+        let want = seen(&mut by_workers, 1);
+        let mut auto = usual(dir, DecodeOn::Auto).build().unwrap();
+        let outlook = auto.jpegs();
+        assert_eq!(outlook.on, DecodeOn::Cpu);
+        assert!(outlook.why.contains("is a JPEG"), "{outlook:?}");
+        let [taken, due] = [&auto, &by_workers].map(|l| l.device_memory().unwrap().unwrap());
+        assert_eq!(taken.planned_bytes, due.planned_bytes);
+        assert_same(&seen(&mut auto, 1), &want, "auto");
+        assert!(!log().contains(" jpeg_"), "{}", log());
+        // It was asked for, and has nothing to do.
+        let mut gpu = on_gpu(dir).build().unwrap();
+        assert_same(&seen(&mut gpu, 1), &want, "gpu");
+        // One is enough.
+        fs::write(folder.join("99.jpg"), file(0)).unwrap();
+        let mut mixed = usual(dir, DecodeOn::Auto).build().unwrap();
+        assert_eq!(mixed.jpegs().on, DecodeOn::Gpu);
+        assert_eq!(seen(&mut mixed, 1).len(), want.len() + 1);
+        assert!(log().contains(" jpeg_"));
+    });
+}
+
 /// The numbers of coded bytes of these pictures, for the stand-in.
 fn flags(pictures: impl Iterator<Item = u16>) -> String {
     let bytes = pictures.map(|i| coded(&file(i)).len().to_string());
@@ -353,9 +535,12 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
         &[("STANDIN_FLAGS", &bytes)],
         |dir, paths| {
             let (path, whole) = (&paths[usize::from(PICTURE)], file(PICTURE));
-            for policy in POLICIES {
+            let (refuse, keep) = (Truncated::Refuse, Truncated::Keep);
+            let all = POLICIES.map(|policy| (policy, refuse));
+            for (policy, truncated) in all.into_iter().chain([(OnError::Stop, keep)]) {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).depth(2).workers(1);
+                    let b = b.recipe(recipe().with_truncated(truncated));
                     b.sampler(Sampler::Sequential).build().unwrap()
                 };
                 fs::write(path, &whole).unwrap();
@@ -371,14 +556,27 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
                 let mut got: Vec<Row> = held.into_iter().flat_map(seen_of).collect();
                 let (rest, faults) = told(epoch);
                 got.extend(rest);
-                let (by_workers, due) = told(of(DecodeOn::Cpu).epoch());
+                let mut on_cpu = of(DecodeOn::Cpu);
+                let (by_workers, due) = told(on_cpu.epoch());
+                if !by_workers.is_empty() && (due.is_empty() || policy != OnError::Stop) {
+                    let [gpu, cpu] = [&loader, &on_cpu].map(|l| l.report().unwrap());
+                    // The worker that handed it over has read all of it.
+                    assert_eq!(gpu.times.input_bytes, cpu.times.input_bytes + 100);
+                    assert_eq!(gpu.truncated_rows, cpu.truncated_rows);
+                    assert_eq!(gpu.truncated_rows, u64::from(truncated == keep));
+                }
                 // What stands in for the picture is decoded by the CPU.
                 let mut want = as_by_device(&by_workers, |_| false);
                 if let Some(row) = want.get_mut(usize::from(PICTURE)) {
                     *row = by_workers[usize::from(PICTURE)];
                 }
                 assert_same(&got, &want, &format!("{policy:?}"));
-                assert_eq!((faults.len(), &faults), (1, &due));
+                assert_eq!((faults.len(), &faults), (due.len(), &due));
+                if truncated == keep {
+                    assert!(faults.is_empty(), "{faults:?}");
+                    continue;
+                }
+                assert_eq!(faults.len(), 1);
                 assert!(faults[0].contains("JPEG cut off"), "{faults:?}");
                 let status = got.get(usize::from(PICTURE)).map(|row| row.status);
                 assert_eq!(

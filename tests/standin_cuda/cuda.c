@@ -529,6 +529,15 @@ struct Picture {
     char rest[1960 - 136];
 };
 
+// A `Resize` of it: what a window becomes.
+struct Resize {
+    Address source, tables, images[3];
+    unsigned pitches[3], skips[2], table_bytes, picture, down_first;
+    struct {
+        unsigned inputs, outputs, taps, precision, starts, coefficients;
+    } across, down;
+};
+
 // A `Batch` of it.
 struct Batch {
     const struct Picture *pictures;
@@ -537,9 +546,12 @@ struct Batch {
     unsigned char *work;
     void *states, *memos, *firsts, *sums;
     unsigned *errors;
+    const struct Resize *resizes;
 };
 
-_Static_assert(sizeof(struct Picture) == 1960 && sizeof(struct Batch) == 80, "the kernels' structs");
+_Static_assert(sizeof(struct Picture) == 1960 && sizeof(struct Resize) == 120 &&
+                   sizeof(struct Batch) == 88,
+               "the kernels' structs");
 
 static int is_flagged(unsigned coded_bytes) {
     const char *text = getenv("STANDIN_FLAGS");
@@ -551,8 +563,12 @@ static int is_flagged(unsigned coded_bytes) {
     return 0;
 }
 
-// To where coded data are read.
-static void copy(const struct Batch *batch, unsigned pictures) {
+// To where coded data are read, and tables behind them.
+static void copy(const struct Batch *batch, unsigned pictures, unsigned all) {
+    for (unsigned n = 0; n < all - pictures; n++) {
+        const struct Resize *r = &batch->resizes[n];
+        memcpy(batch->coded + r->tables, (const void *)r->source, r->table_bytes);
+    }
     for (unsigned n = 0; n < pictures; n++) {
         const struct Picture *p = &batch->pictures[n];
         memcpy(batch->coded + p->coded, (const void *)p->source, (p->coded_bytes + 15) & ~15u);
@@ -597,6 +613,17 @@ static Result show(const struct View *view) {
     return 0;
 }
 
+// Of each window: all pixels are its first one, and more by the taps across.
+static void resize(const struct Batch *batch, unsigned windows) {
+    for (unsigned n = 0; n < windows; n++) {
+        const struct Resize *r = &batch->resizes[n];
+        if (batch->errors[r->picture]) continue;
+        const unsigned char *first = batch->work + r->images[0] + r->skips[0];
+        const int level = *first + (int)r->across.taps;
+        memset(batch->work + r->images[2], level, (size_t)r->pitches[2] * r->down.outputs);
+    }
+}
+
 // As in kernels/crops.cu.
 struct Row {
     Address pixels, tables, grey;
@@ -631,9 +658,11 @@ Result cuLaunchKernel(struct Function *function, unsigned x, unsigned y, unsigne
             return INVALID_VALUE;
         // Before it takes its time, so that who reads the log knows.
         say("cuLaunchKernel %s %u x %u x %u %s", function->name, x, y, z, stream_name(stream));
-        // Four blocks a picture.
-        if (!strcmp(function->name, "jpeg_rows")) copy(arguments[0], x / 4);
+        // Four blocks a picture, and the tables of a resize.
+        if (!strcmp(function->name, "jpeg_rows")) copy(arguments[0], *(unsigned *)arguments[1], x / 4);
         if (!strcmp(function->name, "jpeg_tables")) decode(arguments[0], x);
+        // Two passes, of 64 blocks a window.
+        if (!strcmp(function->name, "jpeg_second_pass")) resize(arguments[0], x / 64);
         return 0;
     }
     if (!strcmp(function->name, "views")) {

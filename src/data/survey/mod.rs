@@ -49,7 +49,7 @@ use crate::picture::Limits;
 use crate::picture::Upright;
 use crate::picture::header::PictureHeader;
 use scan::Seen;
-pub(crate) use scan::{header_at, thread_count};
+pub(crate) use scan::{JpegFile, header_at, thread_count};
 
 pub use statistics::{PictureSize, Quantiles, SizeStatistics};
 
@@ -189,9 +189,10 @@ pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Re
     scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
 }
 
-/// Bytes of the files of at most `count` samples that are JPEGs, of evenly spaced ids.
-pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
-    scan::jpeg_lengths(index, count, limits)
+/// The files of at most `count` samples that are JPEGs, of evenly spaced ids. None where there are
+/// headers, and all of other formats.
+pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<Vec<JpegFile>> {
+    scan::jpeg_files(index, count, limits)
 }
 
 /// The header of one sample, read this way up.

@@ -240,14 +240,30 @@ pub(crate) fn header_of(
     header.read_as(upright).boxed(index.pixel_box(id))
 }
 
-/// As [`super::jpeg_lengths`].
-pub(crate) fn jpeg_lengths(index: &Index, count: u64, limits: &Limits) -> Vec<u64> {
+/// A file that is a JPEG.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JpegFile {
+    pub(crate) bytes: u64,
+    /// Width and height, as it is stored.
+    pub(crate) size: (u32, u32),
+}
+
+/// As [`super::jpeg_files`].
+pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<Vec<JpegFile>> {
     let mut files = Files::default();
     let step = index.len().div_ceil(count.max(1)).max(1);
     let ids = (0..index.len()).step_by(step as usize);
-    let found = ids.filter_map(|id| files.read(index, id, limits).ok());
-    let jpegs = found.filter(|(header, _)| header.format == Format::Jpeg);
-    jpegs.map(|(_, bytes)| bytes).collect()
+    let (mut jpegs, mut is_other) = (Vec::new(), false);
+    for (header, bytes) in ids.filter_map(|id| files.read(index, id, limits).ok()) {
+        match header.format {
+            Format::Jpeg => jpegs.push(JpegFile {
+                bytes,
+                size: header.stored,
+            }),
+            _ => is_other = true,
+        }
+    }
+    (!jpegs.is_empty() || !is_other).then_some(jpegs)
 }
 
 /// The header of the picture at a path, as the file has it.

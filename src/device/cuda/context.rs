@@ -16,6 +16,8 @@
 use std::marker::PhantomData;
 use std::process;
 use std::ptr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::{
@@ -41,6 +43,7 @@ pub(crate) struct Context {
     id: OnceLock<u64>,
     /// Why it is unfit.
     failed: OnceLock<String>,
+    out_of_memory: AtomicU64,
     /// Free bytes and all.
     at_start: OnceLock<(u64, u64)>,
 }
@@ -75,6 +78,7 @@ impl Context {
             process: process::id(),
             id: OnceLock::new(),
             failed: OnceLock::new(),
+            out_of_memory: AtomicU64::new(0),
             at_start: OnceLock::new(),
         });
         let _ = context.at_start.set(context.memory()?);
@@ -184,9 +188,23 @@ impl Context {
         match code {
             Ok(CUresult::CUDA_SUCCESS) => Ok(()),
             Ok(code) if is_lost(code) => Err(self.fail(self.device.named(refused(name, code)))),
-            Ok(code) => Err(self.device.named(refused(name, code))),
+            Ok(code) => {
+                if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                    self.out_of_memory.fetch_add(1, Relaxed);
+                }
+                Err(self.device.named(refused(name, code)))
+            }
             Err(e) => Err(self.device.named(e)),
         }
+    }
+
+    /// Calls that were refused because there was not enough memory.
+    #[cfg_attr(
+        not(feature = "codecs"),
+        allow(dead_code, reason = "who decodes JPEGs alone tries with less")
+    )]
+    pub(super) fn out_of_memory(&self) -> u64 {
+        self.out_of_memory.load(Relaxed)
     }
 
     /// Another has reset the context.

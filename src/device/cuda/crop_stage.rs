@@ -177,9 +177,12 @@ impl CropStage {
         for ((i, row), to) in rows.iter().enumerate().zip(room) {
             let mut row = *row;
             if row.flags & (MASKED | ELSEWHERE) == 0 {
-                // `used` saw that it lies in the row's part.
-                let within = row.tables - (i * places.capacity) as u64;
-                row.tables = (i * pitch) as u64 + within;
+                // `used` saw that they lie in the row's part.
+                let copied = |place: u64| place - (i * places.capacity) as u64 + (i * pitch) as u64;
+                row.tables = copied(row.tables);
+                if read == Upload::Copied {
+                    row.pixels = copied(row.pixels);
+                }
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
@@ -266,8 +269,8 @@ impl CropStage {
                     rows: descriptors.address() + (first * size_of::<KernelRow>()) as u64,
                     out: out.address() + (first * row_bytes) as u64,
                 };
-                // SAFETY: as above; `used` has checked each row against its part of the slot,
-                // which lies in `source` the same way; `out` is the target's, large enough, and
+                // SAFETY: as above; `used` has checked each row against its part of the slot, of
+                // which as much lies in `source`, at the places that `copied` gives; `out` is the target's, large enough, and
                 // `Lane::begin` has let the stream wait for its earlier readers; others write
                 // other rows of it, which are `ELSEWHERE` here; a second pass comes behind the
                 // first in the stream.

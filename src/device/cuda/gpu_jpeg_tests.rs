@@ -9,9 +9,12 @@ use super::jpeg_stage::{JpegKernels, JpegLane};
 use super::memory::HostBuffer;
 use crate::device::cuda::Context;
 use crate::device::jpeg_part::{PartLimits, THREADS};
+use crate::device::reference::resized::{resized, tables};
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
 use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window};
+use crate::pixels::resample::{Axes, BoxF, Target};
+use crate::recipe::weights::Filter;
 
 /// Samplings that rows can hold.
 const SAMPLINGS: [Sampling; 8] = [
@@ -38,6 +41,8 @@ struct Case {
     components: usize,
     block: usize,
     window: Window,
+    /// Tables of a resize, and the width and height that it makes.
+    resize: Option<(Vec<u8>, (usize, usize))>,
 }
 
 impl Case {
@@ -55,7 +60,37 @@ impl Case {
             components,
             block,
             window,
+            resize: None,
         }
+    }
+
+    /// The same, whose window becomes as large as `target`.
+    fn resized(self, target: Target) -> Self {
+        let (w, h) = (self.window.w, self.window.h);
+        let axes = Axes::new((w, h), BoxF::whole(w, h), target);
+        Self {
+            resize: Some((tables(&axes), (target.width, target.height))),
+            ..self
+        }
+    }
+
+    /// Width and height of what is made.
+    fn made(&self) -> (usize, usize) {
+        let resize = self.resize.as_ref();
+        resize.map_or((self.window.w, self.window.h), |(_, size)| *size)
+    }
+
+    /// The row, and what is read of it; none if no row can hold it.
+    fn row(&self) -> Option<(Vec<u8>, CodedPicture)> {
+        let mut row = vec![0xEE; self.jpeg.len() + (80 << 10)];
+        let len = write_row(&self.job(), Form::Plain, &mut row).ok()?;
+        row.truncate(len);
+        if let Some((tables, _)) = &self.resize {
+            row.extend(tables);
+        }
+        let (width, height) = self.made();
+        let read = CodedPicture::read_as(&row, (width as u32, height as u32));
+        Some((row, read.unwrap()))
     }
 
     fn part(jpeg: Vec<u8>, block: usize, random: &mut Random) -> Self {
@@ -83,7 +118,11 @@ impl Case {
     fn expected(&self) -> Option<Vec<u8>> {
         let mut pixels = vec![0; 3 * self.window.w * self.window.h];
         let decoded = BaselineDecoder::new(Form::Plain).decode(&self.job(), &mut pixels);
-        decoded.is_ok().then_some(pixels)
+        decoded.ok()?;
+        Some(match &self.resize {
+            None => pixels,
+            Some((tables, to)) => resized(tables, &pixels, (self.window.w, self.window.h), *to),
+        })
     }
 }
 
@@ -132,12 +171,10 @@ impl Gpu {
         let mut end = 0;
         for (number, case) in cases.iter().enumerate() {
             outcomes.push(Outcome::Refused);
-            let mut row = vec![0xEE; case.jpeg.len() + (80 << 10)];
-            let Ok(len) = write_row(&case.job(), Form::Plain, &mut row) else {
+            let Some((mut row, read)) = case.row() else {
                 continue;
             };
-            row.truncate(len);
-            let read = CodedPicture::read(&row).unwrap();
+            let len = row.len();
             hurt(number, &mut row[read.data.clone()]);
             if end + len > self.rows.bytes_mut().len() || !self.add(&read, end) {
                 self.finish(cases, &mut waiting, &mut outcomes);
@@ -170,10 +207,9 @@ impl Gpu {
             (waiting.len(), waiting.len())
         );
         for (number, (picture, error)) in waiting.drain(..).zip(decoded.into_iter().zip(errors)) {
-            let window = cases[number].window;
             outcomes[number] = match error {
                 0 => {
-                    let pixels = self.lane.read_back(&picture, (window.w, window.h));
+                    let pixels = self.lane.read_back(&picture, cases[number].made());
                     Outcome::Pixels(pixels.unwrap())
                 }
                 error => Outcome::Flagged(error),
@@ -186,7 +222,11 @@ impl Gpu {
         let outcomes = self.decode(cases, |_, _| {});
         for (case, outcome) in cases.iter().zip(outcomes) {
             let job = case.job();
-            let about = || format!("{:?} of {:?}, block {}", job.window, job.size, job.block);
+            let about = || {
+                let made = case.made();
+                let (window, size) = (job.window, job.size);
+                format!("{window:?} of {size:?}, block {}, to {made:?}", job.block)
+            };
             let expected = case.expected().unwrap();
             match outcome {
                 Outcome::Pixels(pixels) => {
@@ -447,6 +487,138 @@ fn parts_take_what_fits() {
     write_row(&large.job(), Form::Plain, &mut row).unwrap();
     let read = CodedPicture::read(&row).unwrap();
     assert!(!gpu.add(&read, 0));
+}
+
+const FILTERS: [Filter; 6] = [
+    Filter::Nearest,
+    Filter::Area,
+    Filter::Triangle,
+    Filter::Cubic,
+    Filter::SharpCubic,
+    Filter::Lanczos3,
+];
+
+/// Windows of any size that become as large as any row: reduced, enlarged, copied along an axis.
+fn some_resize(number: usize, random: &mut Random) -> Case {
+    let sampling = SAMPLINGS[number % SAMPLINGS.len()];
+    let most = [40, 300, 300, 900][number % 4];
+    let (w, h) = (random.in_range(1, most), random.in_range(1, most));
+    let jpeg = encode(w, h, sampling, 85, false, [0, 0, 3][number % 3]);
+    let case = match number % 5 {
+        0 => Case::whole(jpeg, BLOCKS[number / 5 % 4]),
+        _ => Case::part(jpeg, BLOCKS[number / 5 % 4], random),
+    };
+    let (w, h) = (case.window.w, case.window.h);
+    let side = |side: usize, random: &mut Random| match random.below(6) {
+        0 => side,
+        1 => 1 + random.below(9) as usize,
+        2 => 1 + random.below(2 * side as u64) as usize,
+        3 => 100 + random.below(200) as usize,
+        _ => 1 + random.below(side as u64 / 3 + 1) as usize,
+    };
+    // The pass down is the first where both axes are reduced a lot.
+    let (width, mut height) = match number % 2 {
+        0 => (side(w, random), side(h, random)),
+        _ => (w.div_ceil(5), h.div_ceil(4)),
+    };
+    // A window of this size is wanted as it is.
+    if (width, height) == (w, h) {
+        height += 1;
+    }
+    case.resized(Target {
+        width,
+        height,
+        filter: FILTERS[number % 6],
+        antialias: number % 7 > 1,
+    })
+}
+
+/// A part may have both kinds of windows.
+#[test]
+fn windows_are_resized_as_by_the_cpu() {
+    let mut random = Random::new(10);
+    let mut cases = Vec::new();
+    for number in 0..900 {
+        cases.push(some_resize(number, &mut random));
+        if number % 3 == 0 {
+            cases.push(Case::whole(some_jpeg(number, &mut random), 8));
+        }
+    }
+    let (across, down): (Vec<_>, Vec<_>) = cases
+        .iter()
+        .filter_map(|case| case.resize.as_ref())
+        .partition(|(tables, _)| tables[16] == 0);
+    let counts = (across.len(), down.len());
+    assert!(counts.0 > 300 && counts.1 > 100, "{counts:?}");
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    gpu.check(&cases);
+}
+
+/// A photo of 12 megapixels, each filter.
+#[test]
+fn large_windows_are_resized_as_by_the_cpu() {
+    let Some(mut gpu) = Gpu::open(PartLimits {
+        pictures: 8,
+        rows: 16 << 20,
+        pixels: 14 << 20,
+    }) else {
+        return;
+    };
+    let jpeg = encode(4000, 3000, Sampling::S420, 80, false, 0);
+    let cases = FILTERS.map(|filter| {
+        Case::whole(jpeg.clone(), 8).resized(Target {
+            width: 224,
+            height: 224,
+            filter,
+            antialias: true,
+        })
+    });
+    gpu.check(&cases);
+}
+
+/// Tables that change after they were checked: pixels are those that the tables give then, out of
+/// the window alone, and other pictures are untouched.
+#[test]
+fn tables_of_a_resize_may_be_anything() {
+    let Some(mut gpu) = Gpu::open(LIMITS) else {
+        return;
+    };
+    let mut random = Random::new(11);
+    let mut cases: Vec<Case> = (0..300)
+        .map(|number| some_resize(number, &mut random))
+        .collect();
+    // Those that a kernel reads, behind the numbers that the consumer has read.
+    let hurt: Vec<Vec<u8>> = cases
+        .iter()
+        .enumerate()
+        .map(|(number, case)| {
+            let mut tables = case.resize.clone().unwrap().0;
+            let len = tables.len();
+            match number % 4 {
+                1 => tables[32..].fill(0xFF),
+                2 => tables[32..].fill_with(|| random.next() as u8),
+                3 => tables[32 + random.below(len as u64 - 32) as usize] ^= 0x80,
+                _ => {}
+            }
+            tables
+        })
+        .collect();
+    let outcomes = gpu.decode(&cases, |number, data| {
+        let tables = &hurt[number];
+        let at = data.len() - tables.len();
+        data[at..].copy_from_slice(tables);
+    });
+    for (number, (case, (tables, outcome))) in
+        (cases.iter_mut().zip(hurt.into_iter().zip(outcomes))).enumerate()
+    {
+        case.resize.as_mut().unwrap().0 = tables;
+        assert!(
+            outcome == Outcome::Pixels(case.expected().unwrap()),
+            "case {number}"
+        );
+    }
 }
 
 /// Two parts are under way at most, and come back in order.

@@ -9,7 +9,7 @@ use super::context::{Context, Stream};
 use super::jpeg_lane::Job;
 use super::kernel::Places;
 use super::memory::{DeviceBuffer, HostBuffer};
-use crate::device::coded_rows::{Again, Verdict};
+use crate::device::coded_rows::{Again, RowAttempt, Verdict};
 use crate::device::launch::{KernelRow, MASKED, Pass};
 use crate::error::{Error, Result};
 
@@ -40,7 +40,7 @@ impl AgainStage {
     ///
     /// # Errors
     /// The device fails; a row that is not as its batch says.
-    pub(super) fn decode(&mut self, job: &Job, row: u32) -> Result<Option<Verdict>> {
+    pub(super) fn decode(&mut self, job: &Job, of: RowAttempt) -> Result<Option<Verdict>> {
         let room = self.row.bytes_mut();
         let room = room.get_mut(..job.places.capacity);
         let room = room.ok_or_else(|| Error::Device {
@@ -49,7 +49,7 @@ impl AgainStage {
                 job.places.capacity
             ),
         })?;
-        let Again { kernel, verdict } = job.rows.decode_again(row, room)?;
+        let Again { kernel, verdict } = job.rows.decode_again(of, room)?;
         let descriptor = match kernel {
             Some(made) => {
                 check_frame(&made, 0, &job.emission, job.places, job.places.capacity)?;
@@ -63,10 +63,10 @@ impl AgainStage {
         let out = job.target.output.buffer().ok_or_else(|| Error::Device {
             what: "a batch's memory was given away twice".into(),
         })?;
-        let first = row as usize * job.row_bytes;
+        let first = of.row as usize * job.row_bytes;
         if first + job.row_bytes > out.len() {
             return Err(Error::Device {
-                what: format!("row {row} is none of its batch"),
+                what: format!("row {} is none of its batch", of.row),
             });
         }
         let bytes = bytemuck::bytes_of(&descriptor);

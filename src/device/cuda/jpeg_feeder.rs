@@ -44,6 +44,21 @@ pub(super) enum Report {
     Forgotten,
 }
 
+/// What the thread has done, for who waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    pub(super) times: JpegTimes,
+    /// The row that the CPU decodes again, if it does.
+    pub(super) on_cpu: Option<u32>,
+}
+
+impl Progress {
+    /// Grows with each step.
+    pub(super) fn steps(&self) -> u64 {
+        self.times.parts + self.times.decoded_again
+    }
+}
+
 /// What the thread has.
 #[derive(Debug)]
 pub(super) struct Feeder {
@@ -57,7 +72,7 @@ pub(super) struct Feeder {
     open: VecDeque<Open>,
     /// The lane of the next part; the one before it has the newest.
     next: usize,
-    times: Arc<Mutex<JpegTimes>>,
+    progress: Arc<Mutex<Progress>>,
     /// Since when a lane has been at work, as far as that is not counted.
     busy: Option<Instant>,
 }
@@ -145,7 +160,7 @@ impl Feeder {
         context: &Arc<Context>,
         kernels: Arc<JpegKernels>,
         shape: &JpegShape,
-        times: Arc<Mutex<JpegTimes>>,
+        progress: Arc<Mutex<Progress>>,
     ) -> Result<Self> {
         let again = AgainStage::new(context, shape.row_bytes)?;
         let (lanes, shape) = Self::lanes(context, &kernels, *shape)?;
@@ -156,7 +171,7 @@ impl Feeder {
             most: shape.limits.pictures,
             open: VecDeque::new(),
             next: 0,
-            times,
+            progress,
             busy: None,
         })
     }
@@ -167,13 +182,14 @@ impl Feeder {
         kernels: &Arc<JpegKernels>,
         shape: JpegShape,
     ) -> Result<(Vec<Lane>, JpegShape)> {
+        let before = context.out_of_memory();
         let lanes = (0..JPEG_LANES).map(|_| Lane::new(context, kernels, shape));
         let lanes = lanes.collect::<Result<Vec<_>>>();
-        // What was taken of it is free again.
-        let is_short = || (context.free_bytes()).is_ok_and(|free| free < shape.device_bytes());
         match (lanes, shape.smaller()) {
             (Ok(lanes), _) => Ok((lanes, shape)),
-            (Err(why), Some(smaller)) if is_short() => {
+            // What was taken is free again. Others may free more meanwhile, so how much is free now
+            // says nothing.
+            (Err(why), Some(smaller)) if context.out_of_memory() > before => {
                 tracing::warn!("fewer JPEGs are decoded at a time: {why}");
                 Self::lanes(context, kernels, smaller)
             }
@@ -304,9 +320,9 @@ impl Feeder {
         let counts = self.lanes[self.next].submit(&waits)?;
         self.next = (self.next + 1) % JPEG_LANES;
         self.tick();
-        self.note(|times| {
-            times.pictures += counts.iter().sum::<usize>() as u64;
-            times.parts += 1;
+        self.note(|progress| {
+            progress.times.pictures += counts.iter().sum::<usize>() as u64;
+            progress.times.parts += 1;
         });
         let open = self.open.iter_mut().filter(|open| !open.waiting.is_empty());
         for (open, count) in open.zip(counts) {
@@ -316,8 +332,8 @@ impl Feeder {
         Ok(())
     }
 
-    fn note(&self, change: impl FnOnce(&mut JpegTimes)) {
-        change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
+    fn note(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Notes what a lane has made, and has what the kernels flagged decoded again.
@@ -326,11 +342,15 @@ impl Feeder {
             let of = self.open.iter().position(|o| Arc::ptr_eq(&o.job, &job));
             let Some(at) = of else { continue };
             self.open[at].in_lanes -= rows.len();
-            for (row, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
-                let verdict = self.again.decode(&job, *row)?;
-                self.open[at].made.verdicts.extend(verdict);
+            for (of, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
                 // One by one: a consumer that waits for the batch sees progress.
-                self.note(|times| times.decoded_again += 1);
+                self.note(|progress| progress.on_cpu = Some(of.row));
+                let verdict = self.again.decode(&job, *of)?;
+                self.open[at].made.verdicts.extend(verdict);
+                self.note(|progress| {
+                    progress.on_cpu = None;
+                    progress.times.decoded_again += 1;
+                });
             }
         }
         self.tick();
@@ -340,7 +360,7 @@ impl Feeder {
     /// Counts the time since the last call, if a lane was at work.
     fn tick(&mut self) {
         if let Some(since) = self.busy.take() {
-            self.note(|times| times.busy_s += since.elapsed().as_secs_f64());
+            self.note(|progress| progress.times.busy_s += since.elapsed().as_secs_f64());
         }
         let is_busy = self.lanes.iter().any(|lane| lane.under_way() > 0);
         self.busy = is_busy.then(Instant::now);

@@ -13,7 +13,7 @@ use super::crop_stage::Target;
 use super::jpeg_stage::{DecodedPicture, JpegKernels, JpegLane};
 use super::kernel::Places;
 use super::memory::{DeviceBuffer, HostBuffer, Rows};
-use crate::device::coded_rows::{CodedBatch, CodedRow};
+use crate::device::coded_rows::{CodedBatch, CodedRow, RowAttempt};
 use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
 use crate::device::shape::{JpegShape, RowPlaces};
 use crate::error::{Error, Result};
@@ -39,15 +39,15 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(super) struct PartOfJob {
     pub(super) job: Arc<Job>,
-    pub(super) rows: Vec<u32>,
+    pub(super) rows: Vec<RowAttempt>,
     pub(super) errors: Vec<u32>,
 }
 
 impl PartOfJob {
     /// Rows of the batch that a launch covers: from the first to the last.
     fn covered(&self) -> (usize, usize) {
-        let first = self.rows.first().map_or(0, |row| *row as usize);
-        let last = self.rows.last().map_or(first, |row| *row as usize);
+        let first = self.rows.first().map_or(0, |of| of.row as usize);
+        let last = self.rows.last().map_or(first, |of| of.row as usize);
         (first, last + 1 - first)
     }
 }
@@ -140,7 +140,7 @@ impl Lane {
             if count > 0 {
                 parts.push(PartOfJob {
                     job: (*job).clone(),
-                    rows: rows[..count].iter().map(|row| row.row).collect(),
+                    rows: rows[..count].iter().map(CodedRow::of).collect(),
                     errors: Vec::new(),
                 });
             }

@@ -18,8 +18,8 @@ use super::context::{Context, Event, Stream};
 use super::memory::{DeviceBuffer, HostBuffer};
 use super::module::{Grid, Module};
 use crate::device::jpeg_part::{
-    COLOUR_THREADS, KERNELS, Launches, Mapped, Part, PartLimits, ROW_BLOCKS, Shared, THREADS,
-    WIDE_THREADS,
+    COLOUR_THREADS, KERNELS, Launches, Mapped, Part, PartLimits, RESIZE_BLOCKS, RESIZE_THREADS,
+    ROW_BLOCKS, Shared, THREADS, WIDE_THREADS,
 };
 use crate::error::{Error, Result};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, MAX_ENTRIES};
@@ -40,13 +40,14 @@ struct KernelBatch {
     firsts: CUdeviceptr,
     sums: CUdeviceptr,
     errors: CUdeviceptr,
+    resizes: CUdeviceptr,
 }
 
 /// The kernels, loaded.
 #[derive(Debug)]
 pub(crate) struct JpegKernels {
     context: Arc<Context>,
-    modules: [Module; 9],
+    modules: [Module; 11],
     /// Threads of a block of chains: as many as its shared memory holds.
     chain_threads: u32,
 }
@@ -87,11 +88,11 @@ impl JpegKernels {
     }
 }
 
-/// Where a picture's window is decoded to. It lies there until the lane's next part is decoded: what
+/// Where a picture's window is decoded to, or what it was resized to. It lies there until the lane's next part is decoded: what
 /// reads it stands in the lane's stream before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedPicture {
-    /// Where the window's first pixel is, bytes behind [`JpegLane::pixels`].
+    /// Where the first pixel is, bytes behind [`JpegLane::pixels`].
     pub(crate) at: usize,
     /// Bytes from row to row, a multiple of those of a pixel.
     pub(crate) pitch: usize,
@@ -200,14 +201,11 @@ impl JpegLane {
             sys::cuMemcpyDtoHAsync_v2(to.cast_mut().cast(), from, len, self.stream.raw())
         })?;
         let data_at = slot.part.data_at();
-        let pictures = slot.part.pictures().iter().map(|picture| {
-            let (first, pitch) = picture.window();
-            DecodedPicture {
-                at: data_at + picture.rgb as usize + first,
-                pitch,
-            }
+        let pixels = slot.part.pixels().map(|(at, pitch)| DecodedPicture {
+            at: data_at + at,
+            pitch,
         });
-        Ok(pictures.collect())
+        Ok(pixels.collect())
     }
 
     /// Ends the part that was decoded, behind what was put into the stream since.
@@ -267,6 +265,7 @@ impl JpegLane {
             firsts: sums + launches.sums as u64,
             sums,
             errors: self.errors.address(),
+            resizes: descriptors + launches.resizes_at as u64,
         }
     }
 
@@ -296,7 +295,14 @@ impl JpegLane {
             ..mapped(from, threads)
         };
         let rows = Launch {
-            blocks: ROW_BLOCKS * launches.pictures,
+            blocks: ROW_BLOCKS * (launches.pictures + launches.resizes),
+            numbers: [launches.pictures, 0],
+            count: 1,
+            ..all
+        };
+        let resize = Launch {
+            blocks: RESIZE_BLOCKS * launches.resizes,
+            threads: RESIZE_THREADS,
             ..all
         };
         let launches = [
@@ -309,6 +315,8 @@ impl JpegLane {
             mapped(launches.rgb, THREADS),
             mapped(launches.planes, THREADS),
             mapped(launches.colour, COLOUR_THREADS),
+            resize,
+            resize,
         ];
         for (module, mut launch) in self.kernels.modules.iter().zip(launches) {
             if launch.blocks == 0 {
@@ -380,7 +388,7 @@ impl JpegLane {
         })
     }
 
-    /// The window's rows of a picture, without gaps.
+    /// The pixels of a picture, without gaps.
     pub(crate) fn read_back(
         &self,
         picture: &DecodedPicture,
@@ -405,7 +413,7 @@ impl JpegLane {
             WidthInBytes: 3 * width,
             Height: height,
         };
-        // SAFETY: the window lies in its frame, whose bytes `Part::add` has counted, and `rows`
+        // SAFETY: the pixels lie in their image, whose bytes `Part::add` has counted, and `rows`
         // has as many; the copy is over when the call returns.
         self.context()
             .work("cuMemcpy2D_v2", || unsafe { sys::cuMemcpy2D_v2(&copy) })?;

@@ -1,8 +1,8 @@
 //! The thread that feeds the kernels of JPEGs, so that who takes batches never waits for a decode.
 //!
 //! In the consumer; made after the coordinator, which must be alone when it is forked. It
-//! opens the device and loads the kernels itself, beside index and workers' start. What it does
-//! with batches then: `jpeg_feeder`.
+//! opens the device and loads the kernels itself, beside the start of workers. What it does with
+//! batches then: `jpeg_feeder`.
 //!
 //! A decode cannot be taken back. So the thread holds what it works on, and a thread whose
 //! device hangs is left alone with it.
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::context::{Context, Event};
 use super::crop_stage::Target;
-use super::jpeg_feeder::{Feeder, Order, Report};
+use super::jpeg_feeder::{Feeder, Order, Progress, Report};
 use super::jpeg_lane::Job;
 use super::jpeg_stage::JpegKernels;
 use crate::device::JpegTimes;
@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long it may take to open a device and to load the kernels, which a driver compiles when it
 /// first meets them: several processes of a machine may do so at a time.
 const OPEN: Duration = Duration::from_secs(300);
+/// How long the CPU may take for a row that it decodes again: for its sample and all that stand in
+/// for it, of a storage that may be slow.
+const AGAIN: Duration = Duration::from_secs(300);
 /// How long the end of a thread is waited for whose decoder is open.
 const END: Duration = Duration::from_secs(1);
 
@@ -47,7 +50,7 @@ pub(crate) struct JpegThread {
     waited: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
-    times: Arc<Mutex<JpegTimes>>,
+    progress: Arc<Mutex<Progress>>,
 }
 
 /// Of the channels to and from the thread.
@@ -62,7 +65,7 @@ struct Ends {
 }
 
 impl JpegThread {
-    /// Starts the thread, which opens the device. `limit`: how long that, and a batch, may take.
+    /// Starts the thread, which opens the device. `limit`: how long the device may take for a part.
     ///
     /// # Errors
     /// No further thread.
@@ -72,8 +75,8 @@ impl JpegThread {
         let (begin, may_begin) = mpsc::channel();
         let (say_opened, opened) = mpsc::channel();
         let (report, reports) = mpsc::channel();
-        let times = Arc::new(Mutex::new(JpegTimes::default()));
-        let theirs = times.clone();
+        let progress = Arc::<Mutex<Progress>>::default();
+        let theirs = progress.clone();
         let work = move || {
             let context = match Context::open(ordinal) {
                 Ok(context) => context,
@@ -123,7 +126,7 @@ impl JpegThread {
             waited: None,
             limit,
             failed: None,
-            times,
+            progress,
         })
     }
 
@@ -135,8 +138,8 @@ impl JpegThread {
         self.opening(|ends| &ends.context)
     }
 
-    /// Lets the decoder take the memory of this shape, which it may take less of than was asked for, and waits
-    /// until it has: behind whatever takes memory that cannot be less.
+    /// Lets the decoder take the memory of this shape, or less of it, and waits until it has: behind
+    /// whatever takes memory that cannot be less.
     ///
     /// # Errors
     /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
@@ -238,11 +241,16 @@ impl JpegThread {
 
     /// What was decoded so far.
     pub(crate) fn times(&self) -> JpegTimes {
+        self.seen(|progress| progress.times)
+    }
+
+    /// What is seen of the thread.
+    fn seen<T: Default>(&self, of: impl FnOnce(&Progress) -> T) -> T {
         // A forked copy may have the lock of a thread that it does not have.
         if self.process != process::id() {
-            return JpegTimes::default();
+            return T::default();
         }
-        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+        of(&self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits at most `most` for the oldest batch that is not reported, all of whose rows have
@@ -276,13 +284,21 @@ impl JpegThread {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.waited(look) >= self.limit {
-                let limit = self.limit;
+            let on_cpu = self.seen(|progress| progress.on_cpu);
+            let limit = on_cpu.map_or(self.limit, |_| AGAIN.max(self.limit));
+            if self.waited(look) >= limit {
                 return Err(self.fail(Error::Device {
-                    what: format!(
-                        "the device has not decoded a batch of JPEGs within {limit:?}: use \
-                         decode_on cpu, and see dmesg for Xid errors"
-                    ),
+                    what: match on_cpu {
+                        Some(row) => format!(
+                            "the CPU has not decoded row {row} of a batch, which the device \
+                             flagged, within {limit:?}: see whether the files of the data set can \
+                             be read"
+                        ),
+                        None => format!(
+                            "the device has not decoded a batch of JPEGs within {limit:?}: use \
+                             decode_on cpu, and see dmesg for Xid errors"
+                        ),
+                    },
                 }));
             }
             left = left.saturating_sub(look);
@@ -292,21 +308,19 @@ impl JpegThread {
         }
     }
 
-    /// How long the device has decoded nothing, though it could. While a reader has the memory of
-    /// a batch, as a training step that was put into a stream, it cannot.
+    /// How long nothing was done, though it could be. While a reader has the memory of a batch, as
+    /// a training step that was put into a stream, the device cannot.
     fn waited(&mut self, look: Duration) -> Duration {
         // Of newer ones too: a part may have pictures of several.
         let mut events = self.after.iter().flatten();
         let is_read = events.any(|event| matches!(event.is_over(), Ok(false)));
-        let times = self.times();
-        // While the CPU decodes what was flagged, the device has nothing to do.
-        let parts = times.parts + times.decoded_again;
-        if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != parts) {
+        let steps = self.seen(Progress::steps);
+        if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != steps) {
             self.waited = None;
         }
         let (clock, _) = self
             .waited
-            .get_or_insert_with(|| (RunningClock::start(), parts));
+            .get_or_insert_with(|| (RunningClock::start(), steps));
         match is_read {
             true => Duration::ZERO,
             false => clock.read(look),

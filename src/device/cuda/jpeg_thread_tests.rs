@@ -20,7 +20,7 @@ use super::outputs::{Output, Outputs};
 use super::pinned::PinnedRing;
 use super::scene::Scene;
 use super::standin::{Log, with_standin};
-use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Made, Verdict};
+use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Made, RowAttempt, Verdict};
 use crate::device::jpeg_part::{KERNELS, PartLimits};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::shape::{GRANULE, JPEG_LANES, JpegRoom, JpegShape, RowPlaces};
@@ -49,6 +49,7 @@ const SHAPE: JpegShape = JpegShape {
     room: JpegRoom {
         pixels: PLACES.capacity - PLACES.tables,
         coded: PLACES.capacity - PLACES.tables,
+        window: 0,
     },
     rows: ROWS,
     row_bytes: PLACES.capacity,
@@ -69,6 +70,11 @@ const WINDOW: Window = Window {
     h: 8,
 };
 const LONG: Duration = Duration::from_secs(20);
+/// The attempt of each row.
+const ATTEMPT: u32 = 3;
+/// A row that the CPU takes this long for.
+const SLOW: usize = 60;
+const SLOW_TAKES: Duration = Duration::from_millis(900);
 
 fn run(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Log> {
     with_standin(&format!("{NAME}::{test}"), environment, body)
@@ -147,6 +153,7 @@ impl CodedBatch for Coming {
         };
         Look::Coded(Box::new(CodedRow {
             row: picture.row,
+            attempt: ATTEMPT,
             data: picture.data.clone(),
             picture: CodedPicture::read(coded()).unwrap(),
             kernel: picture.kernel,
@@ -158,9 +165,13 @@ impl CodedBatch for Coming {
         (bytes.as_ptr(), bytes.len())
     }
 
-    fn decode_again(&self, row: u32, out: &mut [u8]) -> crate::error::Result<Again> {
-        if row == 199 {
-            return Err(Error::protocol("row 199 is no row"));
+    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> crate::error::Result<Again> {
+        let RowAttempt { row, attempt } = of;
+        assert_eq!(attempt, ATTEMPT);
+        match row as usize {
+            199 => return Err(Error::protocol("row 199 is no row")),
+            SLOW => std::thread::sleep(SLOW_TAKES),
+            _ => {}
         }
         assert_eq!(out.len(), PLACES.capacity);
         let verdict = verdict(row);
@@ -467,8 +478,9 @@ fn large_batches_take_several_parts_in_turns() {
     for lanes in streams.windows(JPEG_LANES) {
         assert!((1..lanes.len()).all(|n| !lanes[..n].contains(&lanes[n])));
     }
-    // A picture of halved chroma has planes: RGB is made of them.
-    for name in KERNELS.iter().filter(|name| **name != "jpeg_rgb") {
+    // A picture of halved chroma has planes: RGB is made of them. No window is resized.
+    let others = ["jpeg_rgb", "jpeg_first_pass", "jpeg_second_pass"];
+    for name in KERNELS.iter().filter(|name| !others.contains(name)) {
         let count = launches
             .iter()
             .filter(|l| l.split(' ').nth(1) == Some(name));
@@ -677,6 +689,7 @@ fn parts_are_smaller_where_the_device_has_less() {
     const ROOM: JpegRoom = JpegRoom {
         pixels: 150_000,
         coded: 150_000,
+        window: 0,
     };
     let of = |pictures| JpegShape {
         limits: JpegShape::limits(pictures, ROOM),
@@ -825,6 +838,25 @@ fn a_device_that_hangs_is_an_error_and_left_alone() {
     assert_eq!(log.lines("cuMemFree_v2").len(), 7);
     assert!(log.lines("cuMemFreeHost").is_empty());
     assert!(log.lines("cuMemHostUnregister").is_empty());
+}
+
+/// A file that the CPU takes long for is no device that hangs.
+#[test]
+fn a_row_that_the_cpu_decodes_again_is_waited_for() {
+    let bytes = coded_bytes().to_string();
+    run(
+        "a_row_that_the_cpu_decodes_again_is_waited_for",
+        &[("STANDIN_FLAGS", &bytes)],
+        || {
+            let mut running = Running::opened(Duration::from_millis(300));
+            let batch = Batch::of([SLOW].into_iter(), 0);
+            let output = running.submit(&batch).unwrap();
+            let made = running.done().unwrap();
+            assert_eq!(made.rows, [SLOW as u32]);
+            batch.is_made(&running.rows(output), true);
+            assert_eq!(running.thread.times().decoded_again, 1);
+        },
+    );
 }
 
 /// A training step that holds the memory of a batch is no device that hangs.

@@ -67,7 +67,7 @@ pub(crate) const PARTS: PartLimits = PartLimits {
     pixels: 16 << 20,
 };
 
-/// The same where a device decodes in such parts; none when the crop is not for it.
+/// The same where a device decodes in such parts; none when it does not decode the crop.
 pub(crate) fn handed_coded(
     program: &SampleProgram,
     file: &[u8],
@@ -85,11 +85,9 @@ pub(crate) fn handed_coded(
         part: None,
         admit: &|_| Ok(()),
     };
-    let is_theirs = decoder
-        .hand_over_coded(file, &request, parts, &mut row, &mut Meter::default())
+    decoder
+        .fill_or_hand_over(file, &request, parts, &mut row, &mut Meter::default())
         .map_err(|f| f.reason)?;
-    Ok(is_theirs.then(|| {
-        let header = CropHeader::read(&row, room, extent, Takes::Coded).unwrap();
-        (row, header, room)
-    }))
+    let header = CropHeader::read(&row, room, extent, Takes::Coded).unwrap();
+    Ok((header.coded != 0).then_some((row, header, room)))
 }

@@ -5,16 +5,20 @@
 //! the run.
 
 use std::fmt;
-use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cut::crop::{CropHeader, Takes};
-use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Verdict};
+use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, RowAttempt, Verdict};
+use crate::device::cuda::Target;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{Result, SampleFault};
 use crate::jobs::images::jpeg_batches::{InRow, destroyed, kernel_row, read_row};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::job::Job;
 use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
 use crate::pool::ring::region::told_of;
 use crate::pool::ring::slots::WatchedSlot;
 use crate::pool::worker::attempts;
@@ -23,11 +27,35 @@ use crate::pool::worker::meter::Meter;
 use crate::recipe::CropRule;
 
 /// The job of the workers once more, in this process, which decodes all that it fills.
-pub(crate) struct CpuJob(Mutex<Box<dyn Job>>);
+pub(crate) struct CpuJob {
+    job: Mutex<Box<dyn Job>>,
+    /// What it has counted: apart, so that a report does not wait for a decode.
+    meter: Mutex<Meter>,
+}
 
 impl CpuJob {
     pub(crate) fn new(job: Box<dyn Job>) -> Self {
-        Self(Mutex::new(job))
+        Self {
+            job: Mutex::new(job),
+            meter: Mutex::default(),
+        }
+    }
+
+    fn count(&self, more: &Meter) {
+        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.bytes += more.bytes;
+        meter.truncated += more.truncated;
+        meter.counted += more.counted;
+    }
+
+    /// Adds the rows that it has made to those of workers, by their kinds, and the bytes that it
+    /// has read of substitutes.
+    pub(crate) fn add_to(&self, report: &mut PoolReport) {
+        let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        // Workers write theirs: any numbers.
+        report.input_bytes = report.input_bytes.wrapping_add(meter.bytes);
+        report.truncated = report.truncated.wrapping_add(meter.truncated);
+        report.counted = report.counted.wrapping_add(meter.counted);
     }
 }
 
@@ -37,40 +65,76 @@ impl fmt::Debug for CpuJob {
     }
 }
 
-/// See the module.
+/// A batch whose coded rows a device decodes as they come.
 #[derive(Debug)]
-pub(crate) struct BatchRows {
-    pub(crate) slot: WatchedSlot,
+pub(crate) struct Opened {
+    pub(crate) place: Place,
+    pub(crate) target: Target,
+    pub(crate) rows: Arc<BatchRows>,
+}
+
+/// What a batch is whose rows come yet.
+#[derive(Debug)]
+pub(crate) struct BatchOutline {
     pub(crate) place: Place,
     /// Attempts behind a row's first.
     pub(crate) tries: u32,
     pub(crate) rule: CropRule,
     /// Height and width of its rows.
     pub(crate) size: (u32, u32),
-    pub(crate) cpu: Arc<CpuJob>,
+    /// What every part of the device holds: workers hand over no picture that is larger.
+    pub(crate) parts: PartLimits,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct BatchRows {
+    slot: WatchedSlot,
+    outline: BatchOutline,
+    cpu: Arc<CpuJob>,
+    /// All rows have been seen final.
+    is_filled: AtomicBool,
 }
 
 impl BatchRows {
-    /// Where a row lies: as [`crate::jobs::images::packing`] places rows of crops.
-    fn bytes_of(&self, row: u32) -> Range<usize> {
-        let bytes = self.rule.room(self.size).row_bytes();
-        row as usize * bytes..(row as usize + 1) * bytes
+    pub(crate) fn new(slot: WatchedSlot, outline: BatchOutline, cpu: Arc<CpuJob>) -> Self {
+        Self {
+            slot,
+            outline,
+            cpu,
+            is_filled: AtomicBool::new(false),
+        }
     }
 
-    fn coded(&self, row: u32, own: &[u8]) -> Option<CodedRow> {
-        let begin = self.bytes_of(row).start;
-        let read = read_row(own, begin, self.rule, self.size).ok()?;
+    /// Notes that all rows were seen final. A row that is not any more was destroyed, and never
+    /// comes.
+    pub(crate) fn close(&self) {
+        self.is_filled.store(true, Release);
+    }
+
+    /// Where a row begins: as [`crate::jobs::images::packing`] places rows of crops.
+    fn begin_of(&self, row: u32) -> usize {
+        row as usize * self.outline.rule.room(self.outline.size).row_bytes()
+    }
+
+    fn coded(&self, row: u32, attempt: u32) -> Option<CodedRow> {
+        let BatchOutline { rule, size, .. } = self.outline;
+        let begin = self.begin_of(row);
+        let read = read_row(|to| self.slot.copy(begin, to), begin, rule, size).ok()?;
         let InRow::Coded(coded, kernel) = read else {
             return None;
         };
-        let picture = CodedPicture::read(own.get(coded.clone())?).ok()?;
-        // Weights are those of the crop that the row's header names.
-        if picture.picture.size() != (kernel.width, kernel.height) {
+        let first = begin + coded.start;
+        let copy = |from, to: &mut [u8]| self.slot.copy(first + from, to);
+        // Weights are those of the pixels that the row's header names.
+        let size = (kernel.width, kernel.height);
+        let picture = CodedPicture::copied_as(size, coded.len(), copy).ok()?;
+        if !self.outline.parts.hold(&picture) {
             return None;
         }
-        let first = begin + coded.start;
         Some(CodedRow {
             row,
+            attempt,
             data: first + picture.data.start..first + picture.data.end,
             picture,
             kernel,
@@ -80,23 +144,26 @@ impl BatchRows {
 
 impl CodedBatch for BatchRows {
     fn rows(&self) -> u32 {
-        self.place.rows
+        self.outline.place.rows
     }
 
     fn look(&self, row: u32) -> Look {
-        if row >= self.place.filled {
+        if row >= self.outline.place.filled {
             return Look::Other;
         }
+        // Before the row is looked at, which may become final behind the look.
+        let is_filled = self.is_filled.load(Acquire);
         if !self.slot.is_final(row) {
-            return Look::NotYet;
+            return match is_filled {
+                true => Look::Other,
+                false => Look::NotYet,
+            };
         }
         // Failed, or destroyed.
-        let Some(Some(_)) = self.slot.end(row, self.tries) else {
+        let Some(Some(attempt)) = self.slot.end(row, self.outline.tries) else {
             return Look::Other;
         };
-        // SAFETY: `is_final` has shown that the row is, and these bytes are its own.
-        let own = unsafe { self.slot.row(self.bytes_of(row)) };
-        let coded = own.and_then(|own| self.coded(row, own));
+        let coded = self.coded(row, attempt);
         coded.map_or(Look::Other, |coded| Look::Coded(Box::new(coded)))
     }
 
@@ -104,28 +171,42 @@ impl CodedBatch for BatchRows {
         self.slot.memory()
     }
 
-    fn decode_again(&self, row: u32, out: &mut [u8]) -> Result<Again> {
-        let first = self.slot.end(row, self.tries).flatten();
-        let attempts = Attempts {
-            first: first.unwrap_or(0),
-            tries: self.tries,
+    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> Result<Again> {
+        let BatchOutline {
+            place,
+            tries,
+            rule,
+            size,
+            ..
+        } = self.outline;
+        let RowAttempt { row, attempt } = of;
+        let (mut meter, mut fault) = (Meter::default(), None);
+        let mut job = (self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut fill = |first, tries, meter: &mut Meter| {
+            attempts::fill(
+                &mut **job,
+                &place.ticket(1),
+                row,
+                Attempts { first, tries },
+                out,
+                meter,
+                |_, why, _| {
+                    fault.get_or_insert(why);
+                },
+            )
         };
-        let mut fault = None;
-        let attempt = attempts::fill(
-            &mut **self.cpu.0.lock().unwrap_or_else(PoisonError::into_inner),
-            &self.place.ticket(1),
-            row,
-            attempts,
-            out,
-            &mut Meter::default(),
-            |_, why, _| {
-                fault.get_or_insert(why);
-            },
-        );
-        let kernel = attempt.map(|_| {
-            let room = self.rule.room(self.size);
-            let header = CropHeader::read(out, room, self.size, Takes::Pixels);
-            let kernel = header.and_then(|header| kernel_row(&header, 0, room, self.rule));
+        let mut filled = fill(attempt, attempt, &mut meter);
+        // The worker that handed it over has counted the file, and none that stands in for it.
+        meter.bytes = 0;
+        if filled.is_none() && attempt < tries {
+            filled = fill(attempt + 1, tries, &mut meter);
+        }
+        drop(job);
+        self.cpu.count(&meter);
+        let kernel = filled.map(|_| {
+            let room = rule.room(size);
+            let header = CropHeader::read(out, room, size, Takes::Pixels);
+            let kernel = header.and_then(|header| kernel_row(&header, 0, room, rule));
             kernel.map_err(|why| destroyed(row, &why))
         });
         Ok(Again {
@@ -133,7 +214,7 @@ impl CodedBatch for BatchRows {
             verdict: fault.map(|fault: SampleFault| Verdict {
                 row,
                 fault: SampleFault::new(fault.kind, told_of(&fault.reason)),
-                attempt,
+                attempt: filled,
             }),
         })
     }
@@ -141,11 +222,12 @@ impl CodedBatch for BatchRows {
 
 #[cfg(all(test, feature = "codecs"))]
 mod tests {
+    use std::ops::Range;
     use std::time::Duration;
 
     use super::*;
     use crate::cut::crop::CROP_HEADER;
-    use crate::device::jpeg_part::{Part, PartLimits, THREADS};
+    use crate::device::jpeg_part::{Part, THREADS};
     use crate::jobs::sample::{RowRequest, SampleDecoder};
     use crate::picture::Limits;
     use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
@@ -210,8 +292,8 @@ mod tests {
             admit: &|_| Ok(()),
         };
         let meter = &mut Meter::default();
-        let written = decoder.hand_over_coded(&file, &request, &PARTS, &mut row, meter);
-        assert!(written.unwrap());
+        let written = decoder.fill_or_hand_over(&file, &request, &PARTS, &mut row, meter);
+        written.unwrap();
         row
     }
 
@@ -219,6 +301,7 @@ mod tests {
     struct Scene {
         slots: Slots,
         rule: CropRule,
+        parts: PartLimits,
         row_bytes: usize,
         sequence: u32,
     }
@@ -236,9 +319,26 @@ mod tests {
             Self {
                 slots: Slots::new(ring.unwrap()),
                 rule,
+                parts: PARTS,
                 row_bytes,
                 sequence: 0,
             }
+        }
+
+        fn place_of(&self, row: u32) -> Range<usize> {
+            let begin = row as usize * self.row_bytes;
+            begin..begin + self.row_bytes
+        }
+
+        fn rows(&self, slot: WatchedSlot, place: Place) -> BatchRows {
+            let outline = BatchOutline {
+                place,
+                tries: 0,
+                rule: self.rule,
+                size: SIZE,
+                parts: self.parts,
+            };
+            BatchRows::new(slot, outline, Arc::new(CpuJob::new(Box::new(NoJob))))
         }
 
         /// What is seen of the second row before it is final, and after.
@@ -253,14 +353,7 @@ mod tests {
             };
             let ticket = place.ticket(self.sequence);
             let posted = self.slots.post(self.slots.take_free().unwrap(), ticket);
-            let batch = BatchRows {
-                slot: self.slots.watch(&posted),
-                place,
-                tries: 0,
-                rule: self.rule,
-                size: SIZE,
-                cpu: Arc::new(CpuJob::new(Box::new(NoJob))),
-            };
+            let batch = self.rows(self.slots.watch(&posted), place);
             assert_eq!(batch.rows(), 3);
             // No sample of the batch.
             assert!(matches!(batch.look(2), Look::Other));
@@ -271,7 +364,7 @@ mod tests {
                     panic!("nothing to fill");
                 };
                 assert_eq!(claim.row, n);
-                let here = batch.bytes_of(n);
+                let here = self.place_of(n);
                 // SAFETY: claimed just above, and the row's own place.
                 let to = unsafe { self.slots.ring().row_mut(&claim, here) };
                 to.unwrap().copy_from_slice(row);
@@ -294,7 +387,8 @@ mod tests {
             let (data, kernel) = (&coded.data, &coded.kernel);
             assert!(own.start < data.start && data.start < data.end && data.end <= own.end);
             assert_eq!(coded.row, 1);
-            assert_eq!(coded.picture.picture.size(), (kernel.width, kernel.height));
+            let is_window = coded.picture.picture.size() == (kernel.width, kernel.height);
+            assert_eq!(is_window, coded.picture.resize.is_none());
             let weights = |outputs, taps| 4 * u64::from(outputs) * (1 + u64::from(taps));
             let end = kernel.tables
                 + weights(kernel.out_width, kernel.across_taps)
@@ -324,6 +418,127 @@ mod tests {
         pixels[crate::cut::crop::CROP_HEADER_CODED].fill(0);
         let (_, pixels) = scene.look(&pixels, Outcome::Done);
         assert!(matches!(pixels, Look::Other));
+    }
+
+    /// Its attempts cost so many bytes each, and all fail but the last, whose row it has.
+    struct FailsBut(u32, Vec<u8>);
+
+    impl Job for FailsBut {
+        fn place(&mut self, _: &Ticket, _: u32) -> Range<usize> {
+            unreachable!("nobody asks")
+        }
+
+        fn fill(
+            &mut self,
+            _: &Ticket,
+            _: u32,
+            attempt: u32,
+            out: &mut [u8],
+            meter: &mut Meter,
+        ) -> std::result::Result<(), SampleFault> {
+            meter.bytes += 10u64.pow(attempt);
+            if attempt != self.0 {
+                let kind = crate::error::FaultKind::Corrupt;
+                return Err(SampleFault::new(kind, format!("attempt {attempt}")));
+            }
+            meter.truncated += 1;
+            out.copy_from_slice(&self.1);
+            Ok(())
+        }
+
+        fn memory_limit(&self) -> u64 {
+            unreachable!("nobody asks")
+        }
+
+        fn describe(&self, _: &Ticket, _: u32, _: u32) -> String {
+            unreachable!("nobody asks")
+        }
+    }
+
+    /// Beside what the worker has counted, which read the first file.
+    #[test]
+    fn what_the_cpu_reads_and_makes_is_counted() {
+        let program = program();
+        let rule = program.crops.unwrap();
+        let mut row = coded_row(&program);
+        // Of pixels, whatever they are.
+        row[crate::cut::crop::CROP_HEADER_CODED].fill(0);
+        // The attempt that was handed over, that which gives pixels, and what is counted.
+        for (attempt, good, bytes, truncated) in [
+            (0, 0, 0, 1),
+            (0, 2, 110, 1),
+            (1, 1, 0, 1),
+            (1, 3, 1100, 1),
+            (1, 9, 1100, 0),
+            (3, 9, 0, 0),
+        ] {
+            let scene = Scene::new(&program);
+            let place = Place {
+                epoch: 0,
+                batch: 0,
+                number: 0,
+                filled: 2,
+                rows: 2,
+            };
+            let posted = scene
+                .slots
+                .post(scene.slots.take_free().unwrap(), place.ticket(1));
+            let outline = BatchOutline {
+                place,
+                tries: 3,
+                rule,
+                size: SIZE,
+                parts: PARTS,
+            };
+            let cpu = Arc::new(CpuJob::new(Box::new(FailsBut(good, row.clone()))));
+            let batch = BatchRows::new(scene.slots.watch(&posted), outline, cpu.clone());
+            let mut out = vec![0; row.len()];
+            let of = RowAttempt { row: 1, attempt };
+            let Again { kernel, verdict } = batch.decode_again(of, &mut out).unwrap();
+            assert_eq!(kernel.is_some(), good <= 3);
+            let verdict = verdict.map(|v| (v.row, v.fault.reason, v.attempt));
+            let due = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
+            assert_eq!(verdict, (good != attempt).then_some(due));
+            let mut report = PoolReport {
+                input_bytes: u64::MAX,
+                ..PoolReport::default()
+            };
+            cpu.add_to(&mut report);
+            let counted = (report.input_bytes.wrapping_add(1), report.truncated);
+            assert_eq!(counted, (bytes, truncated), "{attempt} {good}");
+        }
+    }
+
+    /// A row that nobody would finish any more is no row of which more is to come.
+    #[test]
+    fn a_row_whose_word_is_destroyed_has_come_once_its_batch_is_filled() {
+        let program = program();
+        let scene = Scene::new(&program);
+        let place = Place {
+            epoch: 0,
+            batch: 0,
+            number: 0,
+            filled: 2,
+            rows: 2,
+        };
+        let posted = scene
+            .slots
+            .post(scene.slots.take_free().unwrap(), place.ticket(1));
+        let batch = scene.rows(scene.slots.watch(&posted), place);
+        assert!(matches!(batch.look(1), Look::NotYet));
+        batch.close();
+        assert!(matches!(batch.look(1), Look::Other));
+    }
+
+    /// No part has room for it, so no worker hands it over.
+    #[test]
+    fn a_coded_row_that_fits_no_part_is_none() {
+        let program = program();
+        let row = coded_row(&program);
+        let mut scene = Scene::new(&program);
+        scene.parts.rows = 64;
+        let (_, seen) = scene.look(&row, Outcome::Done);
+        assert!(matches!(seen, Look::Other), "{seen:?}");
     }
 
     /// Whatever a worker writes, a row is none, or all that it names is its own.

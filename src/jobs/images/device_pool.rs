@@ -1,9 +1,9 @@
 //! Workers and a device: batches are put on it ahead of who takes them.
 //!
-//! In the consumer, inside of `next`, which no thread helps: before a batch is handed
-//! over, every batch behind it that workers have finished is put on the device, as
-//! far as that has memory. So the device copies and computes while the consumer
-//! works with what it was given, and slots are free for workers early.
+//! In the consumer, inside of `next`: before a batch is handed over, every batch behind it that
+//! workers have finished is put on the device, as far as that has memory. So the device copies
+//! and computes while the consumer works with what it was given, and slots are free for workers
+//! early.
 //!
 //! Where the device decodes, a batch is opened for it while workers fill it, as far as the
 //! device has memory for batches: a thread gives it coded rows as they come, whatever the
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, Storage};
-use crate::jobs::images::jpeg_batches::{Begun, End, Opened};
+use crate::jobs::images::coded_batch::Opened;
+use crate::jobs::images::jpeg_batches::{Begun, End};
 use crate::jobs::images::on_device::OnDevice;
 use crate::jobs::images::run::Run;
 use crate::pool::consumer::Pool;

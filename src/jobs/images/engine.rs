@@ -60,7 +60,11 @@ impl ImageEngine {
     pub(crate) fn report(&self) -> Result<PoolReport> {
         match self {
             Self::Host(engine) => engine.report(),
-            Self::Device(device) => device.pool.report(),
+            Self::Device(device) => {
+                let mut report = device.pool.report()?;
+                device.on.add_again_to(&mut report);
+                Ok(report)
+            }
         }
     }
 

@@ -7,21 +7,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::cut::crop::{CropHeader, Takes};
+use crate::cut::crop::{CROP_HEADER, CropHeader, Takes};
 use crate::device::coded_rows::{Made, Verdict};
-use crate::device::cuda::{JpegThread, Target};
+use crate::device::cuda::JpegThread;
 use crate::device::launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::error::{Error, Result};
 use crate::pool::filled::{BadRow, Filled};
 use crate::pool::place::Place;
 use crate::recipe::{CropRoom, CropRule};
-
-/// A batch whose coded rows a device decodes as they come.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) place: Place,
-    pub(crate) target: Target,
-}
 
 /// A batch that is filled, and that the device is at.
 #[derive(Debug)]
@@ -88,7 +81,6 @@ pub(crate) fn end(thread: &mut JpegThread, batch: Begun, most: Duration) -> Resu
 pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
     let mut split = Split::default();
     let row_bytes = rule.room(size).row_bytes();
-    let bytes = filled.rows.bytes();
     for row in 0..filled.place.rows {
         let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
         if row >= filled.place.filled || filled.bad.iter().any(failed) {
@@ -96,8 +88,7 @@ pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result
             continue;
         }
         let begin = row as usize * row_bytes;
-        let own = bytes.get(begin..begin + row_bytes).unwrap_or(&[]);
-        let read = read_row(own, begin, rule, size);
+        let read = read_row(|to| filled.rows.copy(begin, to), begin, rule, size);
         match read.map_err(|why| destroyed(row, &why))? {
             InRow::Pixels(kernel) => split.rows.push(kernel),
             InRow::Coded(..) => {
@@ -109,23 +100,42 @@ pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result
     Ok(split)
 }
 
-/// What stands in a row, which begins there in its slot; its header is checked.
+/// What stands in a row, which begins there in its slot; its header is checked. `copy` copies the
+/// row's first bytes, as [`header_of`] has it.
 ///
 /// # Errors
 /// What no worker in its senses writes.
 pub(crate) fn read_row(
-    own: &[u8],
+    copy: impl FnOnce(&mut [u8]) -> bool,
     begin: usize,
     rule: CropRule,
     size: (u32, u32),
 ) -> std::result::Result<InRow, String> {
     let room = rule.room(size);
-    let header = CropHeader::read(own, room, size, Takes::Coded)?;
+    let header = header_of(copy, room, size, Takes::Coded)?;
     let kernel = kernel_row(&header, begin, room, rule)?;
     Ok(match header.coded as usize {
         0 => InRow::Pixels(kernel),
         coded => InRow::Coded(room.pixels_at()..room.pixels_at() + coded, kernel),
     })
+}
+
+/// The header of a row, copied and checked. `copy` copies the row's first bytes, and is false where
+/// there are not so many.
+///
+/// # Errors
+/// What no worker in its senses writes.
+pub(crate) fn header_of(
+    copy: impl FnOnce(&mut [u8]) -> bool,
+    room: CropRoom,
+    size: (u32, u32),
+    takes: Takes,
+) -> std::result::Result<CropHeader, String> {
+    let mut header = [0; CROP_HEADER];
+    match copy(&mut header) {
+        true => CropHeader::read(&header, room, size, takes),
+        false => Err("it does not lie in its slot".into()),
+    }
 }
 
 fn flagged(flags: u32) -> KernelRow {

@@ -3,7 +3,7 @@
 //! - `spec`: what a worker must know, and how the job is ordered;
 //! - `packing`: which bytes of a slot are a row's.
 //!
-//! The worker side, in workers and in the consumer with zero workers:
+//! The worker side, in workers and in the consumer with zero workers or for what a device flags:
 //! - `worker`: from a place in the epoch to the row.
 //!
 //! The consumer side:

@@ -7,21 +7,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cut::crop::{CropHeader, Takes};
+use crate::cut::crop::Takes;
 use crate::device::cuda::{Context, CropStage, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, JpegRoom, JpegShape, RowPlaces, rows_bytes};
+use crate::device::shape::{CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, rows_bytes};
 use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, Upload};
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, RowsExtent, Storage};
-use crate::jobs::images::coded_batch::{BatchRows, CpuJob};
+use crate::jobs::images::coded_batch::{BatchOutline, BatchRows, CpuJob, Opened};
 use crate::jobs::images::jpeg_batches::{
-    self, Begun, End, Opened, Split, destroyed, kernel_row, split,
+    self, Begun, End, Split, destroyed, header_of, kernel_row, split,
 };
 use crate::plan::{Plan, RowStatus};
 use crate::pool::filled::Filled;
 use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
@@ -112,8 +113,8 @@ pub(crate) struct DeviceWork<'a> {
     pub(crate) upload: Upload,
     /// Batches on the device at a time.
     pub(crate) outputs: usize,
-    /// JPEGs of a part that the device decodes; none = workers decode all.
-    pub(crate) jpegs: Option<usize>,
+    /// The parts in which the device decodes JPEGs; none = workers decode all.
+    pub(crate) jpegs: Option<JpegParts>,
 }
 
 /// Batches on a device at a time, with so many slots: one is made while another is held.
@@ -126,6 +127,8 @@ pub(crate) fn outputs(depth: u32) -> u32 {
 struct Jpegs {
     thread: JpegThread,
     cpu: Arc<CpuJob>,
+    /// What every part holds.
+    parts: PartLimits,
 }
 
 /// What runs on a device cannot have.
@@ -179,14 +182,14 @@ impl DeviceWork<'_> {
     /// What the device decodes with; none = workers decode all.
     fn jpeg_shape(&self) -> Option<JpegShape> {
         let rule = self.program.crops?;
-        let (pictures, room) = (self.jpegs?, self.row_room()?);
+        let (parts, room) = (self.jpegs?, self.row_room()?);
         let batches = self.batches();
         let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
             let all = batches.iter().map(|(size, _)| bytes(*size));
             all.max().unwrap_or(0)
         };
         Some(JpegShape {
-            limits: JpegShape::limits(pictures, room),
+            limits: JpegShape::limits(parts.pictures, room),
             room,
             rows: self.plan.most_rows() as usize,
             row_bytes: most(&|size| places(rule, size).capacity),
@@ -202,10 +205,12 @@ impl DeviceWork<'_> {
             .map(|room| JpegRoom {
                 pixels: room.pixels,
                 coded: room.coded,
+                window: self.jpegs.map_or(0, |parts| parts.window),
             })
             .reduce(|a, b| JpegRoom {
                 pixels: a.pixels.max(b.pixels),
                 coded: a.coded.max(b.coded),
+                ..a
             })
     }
 
@@ -229,7 +234,7 @@ impl DeviceWork<'_> {
     }
 }
 
-/// Starts what decodes JPEGs: beside whatever else a start does.
+/// Starts what decodes JPEGs: beside the start of workers.
 ///
 /// # Errors
 /// No further thread.
@@ -278,9 +283,8 @@ impl OnDevice {
                 rows: Vec::new(),
             })),
         };
-        let jpegs = jpegs.map(|(thread, cpu)| Jpegs { thread, cpu });
         let mut this = Self {
-            jpegs,
+            jpegs: None,
             stage,
             outputs: work.outputs,
             held: None,
@@ -291,8 +295,11 @@ impl OnDevice {
             at_start: 0,
             context,
         };
-        if let (Some(jpegs), Some(shape)) = (&mut this.jpegs, work.jpeg_shape()) {
-            jpegs.thread.opened(shape)?;
+        if let (Some((mut thread, cpu)), Some(shape)) = (jpegs, work.jpeg_shape()) {
+            // Behind all that cannot do with less memory.
+            thread.opened(shape)?;
+            let parts = JpegShape::of_pictures(shape.room);
+            this.jpegs = Some(Jpegs { thread, cpu, parts });
         }
         this.at_start = this.used_bytes()?;
         Ok(this)
@@ -312,6 +319,13 @@ impl OnDevice {
     /// Bytes of a slot.
     pub(crate) fn slot_bytes(&self) -> u64 {
         self.slot_bytes
+    }
+
+    /// Adds what the CPU has counted of rows that it decoded again.
+    pub(crate) fn add_again_to(&self, report: &mut PoolReport) {
+        if let Some(jpegs) = &self.jpegs {
+            jpegs.cpu.add_to(report);
+        }
     }
 
     /// Where the device's time went.
@@ -494,18 +508,22 @@ impl OnDevice {
         let (jpegs, crops) = self.decoding()?;
         let emission = KernelEmission::new(&program.emission, size);
         let target = crops.stage.reserve(place.rows as usize, &emission)?;
-        let rows = BatchRows {
-            slot,
+        let outline = BatchOutline {
             place,
             tries,
             rule: crops.rule,
             size,
-            cpu: jpegs.cpu.clone(),
+            parts: jpegs.parts,
         };
+        let rows = Arc::new(BatchRows::new(slot, outline, jpegs.cpu.clone()));
         let row_bytes = program.row_bytes(size) as usize;
         let laid = (places(crops.rule, size), emission, row_bytes);
-        jpegs.thread.open(Arc::new(rows), target.clone(), laid)?;
-        Ok(Opened { place, target })
+        jpegs.thread.open(rows.clone(), target.clone(), laid)?;
+        Ok(Opened {
+            place,
+            target,
+            rows,
+        })
     }
 
     /// Closes a batch that was opened, now that workers have filled it: its other rows are put
@@ -520,6 +538,7 @@ impl OnDevice {
         size: (u32, u32),
         program: &SampleProgram,
     ) -> Result<Begun> {
+        opened.rows.close();
         let (_, crops) = self.decoding()?;
         let Split { rows, coded } = split(&filled, crops.rule, size)?;
         let Filled {
@@ -594,7 +613,6 @@ fn described(
     rows: &mut Vec<KernelRow>,
 ) -> Result<()> {
     let room = rule.room(size);
-    let bytes = slot.bytes();
     rows.clear();
     for n in 0..count {
         if masked(n) {
@@ -605,8 +623,7 @@ fn described(
             continue;
         }
         let begin = n * room.row_bytes();
-        let row = bytes.get(begin..begin + room.row_bytes()).unwrap_or(&[]);
-        let read = CropHeader::read(row, room, size, Takes::Pixels);
+        let read = header_of(|to| slot.copy(begin, to), room, size, Takes::Pixels);
         let row = read.and_then(|header| kernel_row(&header, begin, room, rule));
         rows.push(row.map_err(|why| destroyed(n as u32, &why))?);
     }

@@ -1,8 +1,8 @@
 //! Images: one row = one sample, from its place in the epoch to finished
 //! elements.
 //!
-//! Runs in workers, and in the consumer with zero workers. Which sample it is,
-//! and the bytes of its file; what becomes of them is `sample`.
+//! Runs in workers, and in the consumer with zero workers or for what a device flags. Which sample
+//! it is, and the bytes of its file; what becomes of them is `sample`.
 
 use std::ops::Range;
 
@@ -135,14 +135,10 @@ impl Job for ImageJob {
             part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
         };
-        if let Some(limits) = &self.jpegs
-            && self
-                .decoder
-                .hand_over_coded(&bytes, &request, limits, out, meter)?
-        {
-            return Ok(());
+        match &self.jpegs {
+            Some(limits) => (self.decoder).fill_or_hand_over(&bytes, &request, limits, out, meter),
+            None => self.decoder.fill(&bytes, &request, out, meter),
         }
-        self.decoder.fill(&bytes, &request, out, meter)
     }
 
     fn is_choosy(&self) -> bool {

@@ -3,13 +3,17 @@
 //!
 //! Runs in workers. A crop that has no room is resized here, and handed over with
 //! weights that copy: which crops, follows from the sample alone. Where a device decodes
-//! a sample, its coded crop is handed over.
+//! a sample, its coded crop is handed over. One that has no room as pixels comes with the tables
+//! of that resize, by which the device makes the same pixels.
 
 use crate::cut::crop::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
 use crate::cut::sample::Cut;
+use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, SampleFault};
+use crate::picture::jpeg::gpu_rows::{CodedPicture, ResizeAxis, write_resize};
+use crate::pixels::resample::down_first;
 use crate::recipe::steps::OpStep;
-use crate::recipe::weights::WeightTable;
+use crate::recipe::weights::{Axis, FixedTable, WeightTable};
 use crate::recipe::{CropRoom, CropRule, Placement, Step};
 
 /// Writes rows; keeps the tables of the last one.
@@ -18,6 +22,8 @@ pub(crate) struct CropWriter {
     rule: CropRule,
     across: WeightTable,
     down: WeightTable,
+    /// Of those in whole numbers: across, down.
+    fixed: [FixedTable; 2],
 }
 
 type Written<T> = std::result::Result<T, SampleFault>;
@@ -28,11 +34,13 @@ impl CropWriter {
             rule,
             across: WeightTable::default(),
             down: WeightTable::default(),
+            fixed: Default::default(),
         }
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        self.across.bytes() + self.down.bytes()
+        let fixed = self.fixed.each_ref().map(FixedTable::bytes);
+        self.across.bytes() + self.down.bytes() + fixed[0] + fixed[1]
     }
 
     /// Begins a row of the pixels that were wanted, and gives their place in it.
@@ -57,13 +65,15 @@ impl CropWriter {
     }
 
     /// A row of the coded crop, which `write` writes: as many bytes as it says, or none. False when
-    /// the crop is not to be decoded by a device: as pixels it has no room, it needs a border, or
-    /// `write` has no room or takes no such file. The row holds anything then.
+    /// the crop is not to be decoded by a device whose parts are within `limits`: it needs a border
+    /// or more than a part has, or `write` has no room or takes no such file. The row holds
+    /// anything then.
     pub(crate) fn hand_over_coded(
         &mut self,
         cut: &Cut,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
+        limits: &PartLimits,
         row: &mut [u8],
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> Written<bool> {
@@ -72,15 +82,55 @@ impl CropWriter {
         }
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
-        if !self.weights(cut, header, room, row) {
+        let window = (cut.want.w, cut.want.h);
+        // What makes the pixels of the row, where the window has no room as such.
+        let resize = match self.weights(cut, header, room, row) {
+            true => None,
+            false => {
+                copying(&header, room, row);
+                cut.axes
+            }
+        };
+        let pixels = match resize {
+            Some(_) => cut.size,
+            None => window,
+        };
+        // A window that is as large is told to be wanted as it is.
+        if resize.is_some() && pixels == window {
             return Ok(false);
         }
-        let coded = write(&mut row[room.pixels_at()..][..room.coded]);
+        let held = &mut row[room.pixels_at()..][..room.coded];
+        let coded = write(held).and_then(|coded| match resize {
+            Some(axes) => Some(coded + self.tables(axes, &mut held[coded..])?),
+            None => Some(coded),
+        });
+        // What the consumer checks, too: a row that it refused would end the run.
+        let coded = coded.filter(|&coded| {
+            let read = CodedPicture::read_as(&held[..coded], pixels);
+            read.is_ok_and(|read| limits.hold(&read))
+        });
         let Some(coded) = coded.and_then(|bytes| u32::try_from(bytes).ok()) else {
             return Ok(false);
         };
         row[CROP_HEADER_CODED].copy_from_slice(&coded.to_ne_bytes());
         Ok(true)
+    }
+
+    /// Writes the tables of a resize, as the resampler of workers has them. How many bytes; none
+    /// where they have no room.
+    fn tables(&mut self, (x, y): (Axis, Axis), to: &mut [u8]) -> Option<usize> {
+        self.across.prepare(x);
+        self.down.prepare(y);
+        let [across, down] = &mut self.fixed;
+        across.fill(&mut self.across);
+        down.fill(&mut self.down);
+        let axes = [&*across, &*down].map(|table| ResizeAxis {
+            starts: table.starts(),
+            coefficients: table.coeffs(),
+            taps: table.taps(),
+            precision: table.precision(),
+        });
+        write_resize(axes, down_first(&x, &y), to)
     }
 
     /// Writes the header and the weights of a row. False when they, or what it holds, have no
@@ -92,7 +142,7 @@ impl CropWriter {
         };
         // Windows are asked for before tables are made: those of a picture as thin
         // as a thread are long.
-        let taps = |axis: &crate::recipe::weights::Axis| axis.window() as u32;
+        let taps = |axis: &Axis| axis.window() as u32;
         let most = CropHeader {
             width: cut.want.w,
             height: cut.want.h,

@@ -720,7 +720,7 @@ fn tables_are_counted_and_given_back() {
     };
     let file = png(8000, 60);
     let resize = |decoder: &mut SampleDecoder, out: &mut [u8]| {
-        decoder.fill_row(&file, &request, out, &mut Meter::default())
+        decoder.fill_row(&file, (&request, None), out, &mut Meter::default())
     };
     resize(&mut decoder, &mut out).unwrap();
     let stored = Stored {

@@ -1,10 +1,9 @@
 //! A region of a JPEG, at one of four scales, as RGB: by `baseline`, which has the bytes of
 //! libjpeg-turbo 3.1, behind the limits of a run. Refuses what that refuses, in its words.
 //!
-//! Runs in workers, and in the consumer when there are none; one decoder each,
-//! never shared. Never opens files,
-//! never keeps the bytes it was given, and never lets anything of one sample
-//! reach the next.
+//! Runs in workers, and in the consumer with zero workers or for what a device flags; one decoder
+//! each, never shared. Never opens files, never keeps the bytes it was given, and never lets
+//! anything of one sample reach the next.
 //!
 //! No heap allocation once [`Scratch`] has grown to what the data need.
 //!
@@ -32,7 +31,7 @@ use crate::sys::cpu::CpuLevel;
 use super::super::buffer::grow;
 use super::super::damage::Truncated;
 use super::super::limits::Limits;
-use super::baseline::gpu_rows::write_row;
+use super::baseline::gpu_rows::{MAX_CODED, write_row};
 use super::baseline::{self, Ending, Failure, Form, Job, MOST_SCANS, Refusal, Window};
 use super::header::{JpegHeader, has_end, has_more_scans};
 use super::region::{Decoded, Region, Scale, scaled_size};
@@ -158,16 +157,21 @@ impl JpegDecoder {
         scratch: &Scratch,
         out: &mut [u8],
     ) -> Option<usize> {
-        if header.multi_scan || header.arithmetic || self.truncated != Truncated::Refuse {
-            return None;
-        }
-        // At most every other byte is stuffed: of a larger file the data have no room.
-        if bytes.len().saturating_sub(header.scan_start) / 2 > out.len() {
+        if !self.may_write_coded(bytes.len(), header, out.len()) {
             return None;
         }
         self.check(bytes, header, scale, want).ok()?;
         let job = job(bytes, header, scale, want);
         write_row(&job, scratch.baseline.form(), out).ok()
+    }
+
+    /// False where [`JpegDecoder::write_coded`] takes no file of this header and of so many bytes,
+    /// to so much room.
+    pub(crate) fn may_write_coded(&self, bytes: usize, header: &JpegHeader, room: usize) -> bool {
+        let is_taken = !header.multi_scan && !header.arithmetic && header.components != 4;
+        // At most every other byte is stuffed: of a larger file the data have no room.
+        let least = bytes.saturating_sub(header.scan_start) / 2;
+        is_taken && self.truncated == Truncated::Refuse && least <= room.min(MAX_CODED)
     }
 
     /// What is checked before coded data are read.

@@ -53,4 +53,5 @@ pub(crate) use crate::recipe::geometry::BoxF;
 pub use axes::Target;
 pub use axes::{Axes, Source};
 pub use resampler::Resampler;
+pub(crate) use resampler::down_first;
 pub(crate) use rows::Rows;

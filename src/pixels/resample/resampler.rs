@@ -272,7 +272,7 @@ impl Resampler {
 /// Filters that overshoot are clipped between the passes, which makes the order
 /// visible: they keep it. So do filters that look at a few pixels of each
 /// output pixel's only: the pass down would work for columns that nobody reads.
-fn down_first(x: &Axis, y: &Axis) -> bool {
+pub(crate) fn down_first(x: &Axis, y: &Axis) -> bool {
     const STRONG: f64 = 3.0;
     let fits = |axis: &Axis| axis.gathers() && !axis.filter.overshoots() && axis.scale() >= STRONG;
     fits(x) && fits(y)

@@ -152,17 +152,23 @@ impl Ring {
         unsafe { std::slice::from_raw_parts(bytes, len) }
     }
 
-    /// The bytes of a final row, to be read: those at `place` in its slot. None when that is
-    /// not inside of the slot.
-    ///
-    /// # Safety
-    /// All of `place` must be of a row that is final, whose slot is not posted again while the
-    /// slice lives. Then nobody writes it, but for a worker that was taken over.
-    pub(crate) unsafe fn row(&self, slot: u32, place: Range<usize>) -> Option<&[u8]> {
-        let (offset, len) = self.layout.part(slot, &place)?;
-        let bytes = self.memory.bytes_at(offset, len);
-        // SAFETY: in bounds by `bytes_at`; not written by this function's contract.
-        Some(unsafe { std::slice::from_raw_parts(bytes, len) })
+    /// Copies bytes of a slot, those from byte `from` on; false when they do not lie in it. A
+    /// worker that was taken over may write them meanwhile: each word is read once.
+    pub(crate) fn copy(&self, slot: u32, from: usize, to: &mut [u8]) -> bool {
+        let place = from..from.saturating_add(to.len());
+        let Some((mut at, _)) = self.layout.part(slot, &place) else {
+            return false;
+        };
+        let mut rest = to;
+        while !rest.is_empty() {
+            let word = self.words().load(at / 8, Relaxed).to_ne_bytes();
+            let word = &word[at % 8..];
+            let (now, behind) = rest.split_at_mut(word.len().min(rest.len()));
+            now.copy_from_slice(&word[..now.len()]);
+            at += now.len();
+            rest = behind;
+        }
+        true
     }
 
     /// Where a slot lies, and how many bytes it has.
@@ -275,6 +281,23 @@ mod tests {
             assert_eq!(f.reason, told_of(reason), "as without a ring");
             assert!(f.reason.len() + 2 > reason.len().min(record_word::TEXT_BYTES));
         }
+    }
+
+    #[test]
+    fn bytes_of_a_slot_are_copied_from_any_place() {
+        let r = ring();
+        let bytes: Vec<u8> = (0..300).map(|n| (n % 251) as u8).collect();
+        // SAFETY: nobody else has the ring.
+        unsafe { r.slot_bytes_mut(1) }.copy_from_slice(&bytes);
+        for from in 0..20 {
+            for len in [0, 1, 7, 8, 9, 64, 280] {
+                let mut to = vec![0; len];
+                assert!(r.copy(1, from, &mut to));
+                assert_eq!(to, bytes[from..from + len], "{len} from {from}");
+            }
+        }
+        assert!(!r.copy(1, 293, &mut [0; 8]));
+        assert!(!r.copy(1, usize::MAX, &mut [0; 8]));
     }
 
     #[test]

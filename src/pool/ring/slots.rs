@@ -5,7 +5,6 @@
 //! cannot be posted, and a posted slot cannot be read. But who watches a slot, posted or held, reads
 //! its rows that are final, one by one. It is free when nobody does any more.
 
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -226,15 +225,9 @@ impl WatchedSlot {
         consumer_side::row_end(&w, l, (self.taken.slot, row), &self.ticket, tries)
     }
 
-    /// The bytes at this place of the slot; none when they do not lie in it.
-    ///
-    /// # Safety
-    /// They must be those of a row that [`WatchedSlot::is_final`] has shown to be final. (A worker
-    /// that was taken over may open the row again: then another writes it while it is read.)
-    pub(crate) unsafe fn row(&self, place: Range<usize>) -> Option<&[u8]> {
-        // SAFETY: final by this function's contract, and the slot cannot be posted again
-        // before `taken` is dropped.
-        unsafe { self.ring.row(self.taken.slot, place) }
+    /// Copies bytes of the slot, as [`Ring::copy`] does.
+    pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
+        self.ring.copy(self.taken.slot, from, to)
     }
 
     /// Where the slot lies, and how many bytes it has.
@@ -259,6 +252,11 @@ impl HeldSlot {
         // SAFETY: `hold` saw every row of the ticket final, and the slot cannot
         // be posted again before `self`, which the slice borrows, is dropped.
         unsafe { self.ring.slot_bytes(self.taken.slot) }
+    }
+
+    /// Copies bytes of the slot, as [`Ring::copy`] does.
+    pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
+        self.ring.copy(self.taken.slot, from, to)
     }
 
     /// What of its ticket was destroyed, if anything was.
@@ -593,11 +591,10 @@ mod tests {
             (watched.end(0, 0), watched.end(1, 0)),
             (Some(Some(0)), Some(None))
         );
-        // SAFETY: the first row is final.
-        let row = unsafe { watched.row(0..16) };
-        assert_eq!(row, Some([7; 16].as_slice()));
-        // SAFETY: no bytes at all.
-        assert_eq!(unsafe { watched.row(48..49) }, None);
+        let mut row = [0; 16];
+        assert!(watched.copy(0, &mut row));
+        assert_eq!(row, [7; 16]);
+        assert!(!watched.copy(48, &mut [0]));
         // What is not of the protocol has not come.
         let at = s.ring().layout().row(posted.slot(), 0);
         let before = scribble(&s, at, RowWord::void(1).pack());

@@ -1,7 +1,7 @@
 //! One row, from the attempt at which it stands to pixels or to the last one.
 //!
-//! Runs in workers, and in the consumer with zero workers: the order of attempts
-//! is written here and nowhere else. Who calls keeps where the row stands.
+//! Runs in workers, and in the consumer with zero workers or for what a device flags: the order
+//! of attempts is written here and nowhere else. Who calls keeps where the row stands.
 
 use crate::error::SampleFault;
 use crate::pool::job::Job;

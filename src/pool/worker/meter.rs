@@ -1,7 +1,7 @@
 //! Where a worker's time goes.
 //!
-//! Runs in workers, and in the consumer with zero workers. Plain counters, no
-//! shared memory: the worker's loop copies them into its record. What a stage is
+//! Runs in workers, and in the consumer with zero workers or for what a device flags. Plain
+//! counters, no shared memory: the worker's loop copies them into its record. What a stage is
 //! called is its job's to say.
 
 use crate::sys::clock::monotonic_ns;

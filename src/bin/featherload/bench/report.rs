@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use featherload::index::ScanReport;
+use featherload::loader::JpegOutlook;
 use featherload::measure::TreeUsage;
 use featherload::{Error, LoaderReport, NumericProfile};
 use serde::Serialize;
@@ -35,6 +36,8 @@ pub struct BenchReport {
     /// The part of `memory_mib` beside the ring.
     pub processes_mib: f64,
     pub gpu_mib: f64,
+    /// Who decodes JPEGs of a run on a device, and why.
+    pub jpegs: Option<JpegOutlook>,
     /// Of the device's memory; times are in `loader.device`.
     pub device: Option<DeviceUse>,
     /// Rows that hold samples, repeated ones included; up to `--limit`.

@@ -321,6 +321,7 @@ fn report(
         pss_total_mib: output::mib(m.pss_bytes),
         memory_mib: output::mib(r.ring_bytes + processes),
         processes_mib: output::mib(processes),
+        jpegs: (setup.device() != Device::Cpu).then(|| loader.jpegs().clone()),
         gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
         device,
         samples: counts.samples,

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use featherload::Result;
 use featherload::error::size;
 use featherload::fetch::FetchReport;
+use featherload::{DecodeOn, Result};
 
 use super::device::{print_jpegs, print_times};
 use super::failures::{Failure, grouped as by_kind};
@@ -52,6 +52,11 @@ impl BenchReport {
             && jpegs.pictures > 0
         {
             print_jpegs(&jpegs, self.samples, self.seconds)?;
+        }
+        if let Some(jpegs) = &self.jpegs
+            && jpegs.on == DecodeOn::Cpu
+        {
+            field("JPEGs", &format!("decoded on the CPU: {}", jpegs.why))?;
         }
         if let Some(fetch) = &self.loader.fetch {
             field("fetched", &fetched(fetch))?;

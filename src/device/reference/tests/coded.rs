@@ -5,17 +5,29 @@ use super::*;
 use crate::cut::crop::{CROP_HEADER_CODED, CropHeader};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::reference::handed::{PARTS, handed_coded};
+use crate::device::reference::resized::resized;
 use crate::picture::Limits;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch, read_header};
-use crate::recipe::{CenterCrop, CropRoom, RandomHorizontalFlip, RandomVerticalFlip};
+use crate::recipe::{
+    CenterCrop, CropRoom, Interpolation, RandomHorizontalFlip, RandomVerticalFlip,
+};
+
+/// What a device makes of a coded row.
+struct Decoded {
+    /// The row with its pixels.
+    row: Vec<u8>,
+    scale: Scale,
+    is_resized: bool,
+}
 
 /// The row with the pixels of its coded crop, which is a part of `file`.
-fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> (Vec<u8>, Scale) {
+fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> Decoded {
     let coded = &row[room.pixels_at()..][..header.coded as usize];
-    let read = CodedPicture::read(coded).unwrap();
-    assert_eq!(read.picture.size(), (header.width, header.height));
+    let size = (header.width, header.height);
+    let read = CodedPicture::read_as(coded, size).unwrap();
+    assert_eq!(read.picture.size() != size, read.resize.is_some());
     // It begins with the picture's size, the side of a block and the window.
     let number = |n: usize| u32::from_ne_bytes(coded[4 * n..][..4].try_into().unwrap());
     let scale = Scale::of_denominator(8 / number(2));
@@ -38,9 +50,19 @@ fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> (Vec
     );
     let mut all = row.to_vec();
     all[CROP_HEADER_CODED].fill(0);
-    let pixels = there.stride * want.h as usize;
-    all[room.pixels_at()..][..pixels].copy_from_slice(&scratch.rgb[..pixels]);
-    (all, scale)
+    let mut pixels = scratch.rgb[..there.stride * want.h as usize].to_vec();
+    if read.resize.is_some() {
+        let tables = &coded[read.data.start + read.coded_bytes()..read.data.end];
+        let [from, to] =
+            [(want.w, want.h), size].map(|(width, height)| (width as usize, height as usize));
+        pixels = resized(tables, &pixels, from, to);
+    }
+    all[room.pixels_at()..][..pixels.len()].copy_from_slice(&pixels);
+    Decoded {
+        row: all,
+        scale,
+        is_resized: read.resize.is_some(),
+    }
 }
 
 #[test]
@@ -85,10 +107,14 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
                     };
                     let all_but = CropHeader { coded: 0, ..header };
                     assert_eq!(all_but, of_pixels);
-                    let (decoded, scale) = decoded(&file, &row, &header, room);
+                    let decoded = decoded(&file, &row, &header, room);
                     let end = room.pixels_at() + all_but.held_bytes() as usize;
-                    assert!(decoded[..end] == pixels[..end], "{sampling:?} {turn}");
-                    seen.add(&format!("{i}: {decode:?} at 1/{}", scale.denominator()));
+                    assert!(decoded.row[..end] == pixels[..end], "{sampling:?} {turn}");
+                    let scale = decoded.scale.denominator();
+                    seen.add(&match decoded.is_resized {
+                        true => format!("{i}: resized"),
+                        false => format!("{i}: {decode:?} at 1/{scale}"),
+                    });
                 }
             }
         }
@@ -100,8 +126,79 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
         ("1: Scaled at 1/2", 20),
         ("1: Full at 1/1", 1),
         ("2: Full at 1/1", 30),
-        ("1: not for a device", 5),
+        ("1: resized", 5),
     ]);
+}
+
+/// Crops that have no room as pixels: with every filter, either pass first, an axis that is copied
+/// or enlarged.
+#[test]
+fn a_crop_that_has_no_room_is_resized_as_by_a_worker() {
+    let mut seen = Seen::default();
+    let filters = [
+        (Interpolation::Nearest, false),
+        (Interpolation::Area, false),
+        (Interpolation::Bilinear, true),
+        (Interpolation::Bilinear, false),
+        (Interpolation::Bicubic, true),
+        (Interpolation::Bicubic, false),
+        (Interpolation::Lanczos, true),
+    ];
+    // Height and width of the row, width and height of the picture.
+    let sizes = [
+        ((20, 24), (150, 320)),
+        ((9, 31), (411, 200)),
+        ((24, 150), (150, 320)),
+        ((200, 11), (500, 200)),
+        ((10, 100), (61, 1501)),
+        ((1, 1), (300, 299)),
+    ];
+    for (n, (interpolation, antialias)) in filters.into_iter().enumerate() {
+        for (number, ((height, width), (w, h))) in (0..).zip(sizes) {
+            let resize = Resize {
+                interpolation,
+                antialias,
+                ..Resize::exact(height, width)
+            };
+            let decode = Decode {
+                mode: Some(DecodeMode::Full),
+                ..Decode::default()
+            };
+            let recipe = Recipe::new("no room").then(decode).then(resize);
+            let recipe = recipe.then(RandomHorizontalFlip::default());
+            let program = SampleProgram::compile(&recipe.then(Cast { dtype: Dtype::F32 }));
+            let program = program.unwrap().with_crops().unwrap();
+            let program = program.with_coded_room(256 << 10);
+            let sampling = SAMPLINGS[(n + number) % SAMPLINGS.len()];
+            let file = fixtures::encode(w, h, sampling, 80, false, 0);
+            let position = (10 * n + number) as u64;
+            let (pixels, of_pixels, _) = handed(&program, &file, position, None).unwrap();
+            let limits = Limits::default();
+            let theirs = handed_coded(&program, &file, position, &PARTS, &limits).unwrap();
+            let (row, header, room) = theirs.unwrap();
+            assert_eq!(CropHeader { coded: 0, ..header }, of_pixels);
+            let decoded = decoded(&file, &row, &header, room);
+            let end = room.pixels_at() + of_pixels.held_bytes() as usize;
+            assert!(
+                decoded.row[..end] == pixels[..end],
+                "{resize:?} of {w} x {h}"
+            );
+            seen.add(if decoded.is_resized {
+                "resized"
+            } else {
+                "fits"
+            });
+            // A part that has no room for the window.
+            let few = PartLimits {
+                pictures: 1,
+                rows: 64 << 10,
+                pixels: 1 << 10,
+            };
+            let theirs = handed_coded(&program, &file, position, &few, &limits);
+            assert!(theirs.unwrap().is_none());
+        }
+    }
+    seen.at_least(&[("resized", 30)]);
 }
 
 const SAMPLINGS: [Sampling; 6] = [
@@ -124,25 +221,13 @@ fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
         Ok::<bool, String>(handed.is_some())
     };
     assert_eq!(of(&usual, &PARTS, &limits), Ok(true));
-    // A worker decodes it, or says why not.
-    let cut = usual[..usual.len() - 2].to_vec();
+    // A worker decodes it.
     let progressive = fixtures::encode(300, 260, Sampling::S420, 90, true, 0);
     let arithmetic = fixtures::encode_arithmetic(300, 260, Sampling::S420, false);
     let inks = fixtures::jpeg(300, 260, Sampling::Cmyk);
-    let text = b"GIF89a, or so".to_vec();
-    for file in [&cut, &progressive, &arithmetic, &inks, &text] {
+    for file in [&progressive, &arithmetic, &inks] {
         assert_eq!(of(file, &PARTS, &limits), Ok(false));
     }
-    for file in [true, false].map(|kind| fixtures::many_scans(101, kind)) {
-        assert_eq!(of(&file, &PARTS, &limits), Ok(false));
-        let said = filled(&program, &file, 3, None, 1 << 20).unwrap_err();
-        assert!(said.starts_with("JPEG of more than 100 scans"), "{said}");
-    }
-    let few = Limits {
-        max_pixels: 300 * 260 - 1,
-        ..limits
-    };
-    assert_eq!(of(&usual, &PARTS, &few), Ok(false));
     // Larger than a part; more coded data than its row has room for.
     for parts in [
         PartLimits {
@@ -160,16 +245,26 @@ fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
     let noisy = fixtures::encode(1600, 1600, Sampling::S444, 100, false, 0);
     assert_eq!(of(&noisy, &PARTS, &limits), Ok(false));
     assert!(filled(&program, &noisy, 3, None, 1 << 20).is_ok());
-    // What no decode is needed for is said here, in the same words.
+    // Or it says why not, in the same words.
     let fault = |file: &[u8]| filled(&program, file, 3, None, 1 << 20).unwrap_err();
-    let short = &usual[..40];
-    assert_eq!(of(short, &PARTS, &limits), Err(fault(short)));
+    let scans = [true, false].map(|kind| fixtures::many_scans(101, kind));
+    assert!(fault(&scans[0]).starts_with("JPEG of more than 100 scans"));
+    let (short, cut) = (&usual[..40], &usual[..usual.len() - 2]);
+    for file in [short, cut, b"GIF89a, or so", &scans[0], &scans[1]] {
+        assert_eq!(of(file, &PARTS, &limits), Err(fault(file)));
+    }
+    let few = Limits {
+        max_pixels: 300 * 260 - 1,
+        ..limits
+    };
     let small = Limits {
         max_scratch: 1000,
         ..limits
     };
-    let said = of(&usual, &PARTS, &small).unwrap_err();
-    assert!(said.contains("max_scratch"), "{said}");
+    for (limits, word) in [(few, "max_pixels"), (small, "max_scratch")] {
+        let said = of(&usual, &PARTS, &limits).unwrap_err();
+        assert!(said.contains(word), "{said}");
+    }
 }
 
 /// How many rows a device decodes of photos.

@@ -13,11 +13,13 @@
 //! - `limits`: the largest pictures;
 //! - `unstuff`: coded data without stuffed bytes;
 //! - `codes`: a Huffman table, as the kernels read it;
-//! - `kernel_picture`: a picture, as they read it, and the memory that it takes.
+//! - `kernel_picture`: a picture, as they read it, and the memory that it takes;
+//! - `resize`: tables behind the coded data, where the window becomes as large as the row.
 
 mod codes;
 mod kernel_picture;
 mod limits;
+mod resize;
 mod row_header;
 mod row_reader;
 mod row_writer;
@@ -27,5 +29,6 @@ mod unstuff;
 
 pub(crate) use kernel_picture::{CHAIN_UNITS, KernelPicture, KernelSegment, MANY, UNIT_BITS};
 pub(crate) use limits::{MAX_CODED, MAX_ENTRIES, MAX_PIXELS};
+pub(crate) use resize::{KernelResize, ResizeAxis, write_resize};
 pub(crate) use row_reader::CodedPicture;
 pub(crate) use row_writer::write_row;

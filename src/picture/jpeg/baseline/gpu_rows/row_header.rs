@@ -16,7 +16,7 @@ use super::super::job::Window;
 use super::codes::Codes;
 use super::limits::MAX_PIXELS;
 
-/// What coded data begin at a multiple of, and end at.
+/// What coded data, and the tables of a resize, begin at a multiple of, and end at.
 pub(super) const ALIGNMENT: usize = 16;
 
 /// A component: its sampling factors, and which Huffman tables it uses.

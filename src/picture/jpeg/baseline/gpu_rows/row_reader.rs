@@ -3,11 +3,14 @@
 use std::mem::size_of;
 use std::ops::Range;
 
+use bytemuck::Zeroable;
+
 use super::super::frame::Frame;
 use super::super::geometry::Plan;
 use super::super::job::Refusal;
 use super::kernel_picture::{KernelPicture, KernelSegment};
 use super::limits::{MAX_CODED, MAX_SEGMENTS};
+use super::resize::KernelResize;
 use super::row_header::{ALIGNMENT, Header, fits, segments};
 
 /// A row that the consumer has read and checked.
@@ -15,16 +18,60 @@ use super::row_header::{ALIGNMENT, Header, fits, segments};
 pub(crate) struct CodedPicture {
     pub(crate) picture: KernelPicture,
     pub(crate) segments: Vec<KernelSegment>,
-    /// Where the coded data stand in the row, up to a multiple of 16.
+    /// How the window is resized; none = it is wanted as it is.
+    pub(crate) resize: Option<KernelResize>,
+    /// Where the coded data stand in the row, up to a multiple of 16, and the tables of the resize
+    /// behind them.
     pub(crate) data: Range<usize>,
 }
 
 impl CodedPicture {
-    /// Reads the start of a row. `Damaged` is a row that `write_row` does not write, and
-    /// `Unsupported` one whose tables are too large for the kernels.
+    /// As [`CodedPicture::copied_as`], of a row that nobody writes.
+    pub(crate) fn read_as(row: &[u8], size: (u32, u32)) -> Result<Self, Refusal> {
+        Self::copied_as(size, row.len(), copy_of(row))
+    }
+
+    /// As [`CodedPicture::copied`], of a row that gives pixels of `size` (width, height): the window,
+    /// or what tables behind its coded data make of a window of another size.
+    pub(crate) fn copied_as(
+        size: (u32, u32),
+        len: usize,
+        copy: impl Fn(usize, &mut [u8]) -> bool,
+    ) -> Result<Self, Refusal> {
+        let mut coded = Self::copied(len, &copy)?;
+        if coded.picture.size() != size {
+            let at = coded.data.end;
+            let copy = |to: &mut [u8]| copy(at, to);
+            let resize = KernelResize::copied(len - at, copy, &coded.picture, size);
+            coded.resize = Some(resize.ok_or(Refusal::Damaged)?);
+            coded.data.end = len;
+        }
+        Ok(coded)
+    }
+
+    /// Bytes of the coded data, up to a multiple of 16: the tables of the resize come then.
+    pub(crate) fn coded_bytes(&self) -> usize {
+        self.data.len() - self.resize.map_or(0, |resize| resize.table_bytes())
+    }
+
+    /// As [`CodedPicture::copied`], of a row that nobody writes.
+    #[cfg(test)]
     pub(crate) fn read(row: &[u8]) -> Result<Self, Refusal> {
-        let head = row.get(..size_of::<Header>()).ok_or(Refusal::Damaged)?;
-        let header: Header = bytemuck::pod_read_unaligned(head);
+        Self::copied(row.len(), copy_of(row))
+    }
+
+    /// Reads the start of a row of so many bytes. `copy` copies its bytes from there on, and is
+    /// false where there are not so many. Each byte is copied once, and the copy is checked: others
+    /// may write the row meanwhile. `Damaged` is a row that `write_row` does not write, and
+    /// `Unsupported` one whose tables are too large for the kernels.
+    pub(crate) fn copied(
+        len: usize,
+        copy: impl Fn(usize, &mut [u8]) -> bool,
+    ) -> Result<Self, Refusal> {
+        let mut header = Header::zeroed();
+        if !copy(0, bytemuck::bytes_of_mut(&mut header)) {
+            return Err(Refusal::Damaged);
+        }
         let specs = header.components().iter();
         let specs = specs.map(|c| [c.h, c.v, c.dc, c.ac].map(usize::from));
         let size = header.size.map(|side| side as usize);
@@ -48,15 +95,15 @@ impl CodedPicture {
         let data_at = Header::data_at(count);
         let coded = header.coded as usize;
         let data = data_at..data_at + coded.next_multiple_of(ALIGNMENT);
-        let ends = row.get(size_of::<Header>()..size_of::<Header>() + 4 * count);
-        let (Some(ends), true) = (ends, data.end <= row.len()) else {
+        let mut ends = vec![0u32; count];
+        let ends_at = size_of::<Header>();
+        if data.end > len || !copy(ends_at, bytemuck::cast_slice_mut(&mut ends)) {
             return Err(Refusal::Damaged);
-        };
+        }
         let plan = Plan::new(&frame, block, window)?;
         let (mut start, mut unit, mut chain) = (0u32, 0u32, 0u32);
         let mut segments = Vec::with_capacity(count);
-        for end in ends.chunks_exact(4) {
-            let end = bytemuck::pod_read_unaligned::<u32>(end);
+        for end in ends {
             if end <= start || end > header.coded {
                 return Err(Refusal::Damaged);
             }
@@ -72,7 +119,16 @@ impl CodedPicture {
         Ok(Self {
             picture: picture.with_coded(coded, count),
             segments,
+            resize: None,
             data,
         })
+    }
+}
+
+/// Copies bytes of a row from a place on.
+fn copy_of(row: &[u8]) -> impl Fn(usize, &mut [u8]) -> bool {
+    |from, to| {
+        let bytes = row.get(from..from + to.len());
+        bytes.map(|bytes| to.copy_from_slice(bytes)).is_some()
     }
 }

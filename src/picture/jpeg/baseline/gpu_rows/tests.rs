@@ -6,7 +6,7 @@ use super::super::Form;
 use super::super::job::{Job, Refusal, Window};
 use super::kernel_picture::{KernelPicture, KernelSegment, MANY, UNIT_BITS};
 use super::limits::MAX_ENTRIES;
-use super::{CodedPicture, write_row};
+use super::{CodedPicture, KernelResize, ResizeAxis, write_resize, write_row};
 
 const SAMPLINGS: [Sampling; 7] = [
     Sampling::S444,
@@ -145,9 +145,77 @@ fn what_kernels_cannot_decode_is_refused() {
     assert!(matches!(short, Err(Refusal::NoMemory | Refusal::Damaged)));
 }
 
+/// A row of 33 x 21 pixels, and tables that make 4 x 3 of them.
+fn resized_row(down_first: bool) -> (Vec<u8>, usize) {
+    let jpeg = encode(33, 21, Sampling::S420, 90, false, 0);
+    let mut row = row(&job(&jpeg, (33, 21), Sampling::S420), Form::Plain).unwrap();
+    let (starts, coefficients) = ([0, 8, 16, 24], [1i16; 4 * 10]);
+    let axes = [(4, 10), (3, 8)].map(|(outputs, taps)| ResizeAxis {
+        starts: &starts[..outputs],
+        coefficients: &coefficients[..outputs * taps],
+        taps,
+        precision: 3,
+    });
+    let mut tables = vec![0xEE; 1 << 10];
+    assert_eq!(write_resize(axes, down_first, &mut tables[..160]), None);
+    let len = write_resize(axes, down_first, &mut tables).unwrap();
+    // 32, 4 bytes of 7 pixels, 2 of 64 taps: a multiple of 16.
+    assert_eq!(len, 192);
+    let at = row.len();
+    row.extend(&tables[..len]);
+    (row, at)
+}
+
+#[test]
+fn tables_of_a_resize_are_read_as_they_were_written_and_doubted() {
+    for down_first in [false, true] {
+        let (row, at) = resized_row(down_first);
+        let read = CodedPicture::read_as(&row, (4, 3)).unwrap();
+        assert_eq!(
+            (read.data.end, read.data.start + read.coded_bytes()),
+            (row.len(), at)
+        );
+        // Between the passes 12 bytes by 21 rows, or 3 rows of the window's.
+        let (second, end) = read.resize.unwrap().memory();
+        let window = read.picture.window().1;
+        let between = if down_first { 3 * window } else { 12 * 21 };
+        assert_eq!(second, between.next_multiple_of(16));
+        assert_eq!(end, second + 3 * 4 * 3 + 12);
+        let own = CodedPicture::read_as(&row, (33, 21)).unwrap();
+        assert!(own.resize.is_none() && own.data.end == at);
+        // Other sizes, and rows that end elsewhere.
+        for size in [(5, 3), (4, 4), (0, 3), (4, 0), (u32::MAX, u32::MAX)] {
+            assert!(CodedPicture::read_as(&row, size).is_err(), "{size:?}");
+        }
+        for len in [at, at + 16, row.len() - 16] {
+            assert!(CodedPicture::read_as(&row[..len], (4, 3)).is_err(), "{len}");
+        }
+        // Taps, precision, order.
+        for (place, number) in [
+            (0, 0),
+            (0, 11),
+            (4, u32::MAX),
+            (4, 0),
+            (8, 23),
+            (12, u32::MAX),
+            (16, 2),
+        ] {
+            let mut row = row.clone();
+            row[at + place..at + place + 4].copy_from_slice(&number.to_ne_bytes());
+            let read = CodedPicture::read_as(&row, (4, 3));
+            assert!(read.is_err(), "{place}: {number}");
+        }
+        // Pixels and coefficients may be anything.
+        let mut row = row;
+        row[at + 32..].fill(0xFF);
+        assert!(CodedPicture::read_as(&row, (4, 3)).is_ok());
+    }
+}
+
 /// The kernels' structs have these sizes, too (`kernels/jpeg/types.cuh`).
 #[test]
 fn structs_have_the_sizes_of_the_kernels() {
     assert_eq!(size_of::<KernelPicture>(), 1960);
     assert_eq!(size_of::<KernelSegment>(), 16);
+    assert_eq!(size_of::<KernelResize>(), 120);
 }
