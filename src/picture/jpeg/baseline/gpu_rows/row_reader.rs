@@ -55,7 +55,6 @@ impl CodedPicture {
     }
 
     /// As [`CodedPicture::copied`], of a row that nobody writes.
-    #[cfg(test)]
     pub(crate) fn read(row: &[u8]) -> Result<Self, Refusal> {
         Self::copied(row.len(), copy_of(row))
     }
