@@ -98,7 +98,7 @@ impl Written {
     }
 
     /// The same with JPEGs under the names that the images had: their content says what they are.
-    pub fn as_jpegs(self) -> Self {
+    pub fn into_jpegs(self) -> Self {
         for image in 0..IMAGES {
             fs::write(self.image(image), self.jpeg(image, false)).unwrap();
         }

@@ -133,7 +133,7 @@ fn jpegs_that_the_device_decodes_give_the_rays_of_the_cpu() {
     if !is_there() {
         return;
     }
-    let scene = Written::enlarged(8).as_jpegs();
+    let scene = Written::enlarged(8).into_jpegs();
     for workers in [0, 2] {
         let of = |workers| scene.rays(workers).joining(2).share_store(false);
         let mut gpu = of(workers).device(DEVICE).build().unwrap();

@@ -158,7 +158,7 @@ fn jpegs_that_the_device_decodes_are_those_of_the_cpu() {
         return;
     }
     for times in [1, 8] {
-        let scene = Written::enlarged(times).as_jpegs();
+        let scene = Written::enlarged(times).into_jpegs();
         for workers in [0, 2] {
             let of = |workers| views(&scene, workers).share_store(false);
             let mut gpu = of(workers).device(DEVICE).build().unwrap();
@@ -180,7 +180,7 @@ fn damaged_jpegs_are_those_of_the_cpu() {
     if !is_there() {
         return;
     }
-    let scene = Written::enlarged(8).as_jpegs();
+    let scene = Written::enlarged(8).into_jpegs();
     let mut random = Random(7);
     for round in 0..20 {
         for image in 0..IMAGES {

@@ -25,7 +25,7 @@ const CODED: u64 = IMAGES as u64 - 2;
 
 fn scene() -> Written {
     let png = fs::read(Written::new().image(PNG)).unwrap();
-    let scene = Written::new().as_jpegs();
+    let scene = Written::new().into_jpegs();
     fs::write(scene.image(PNG), png).unwrap();
     let progressive = scene.jpeg(PROGRESSIVE, true);
     fs::write(scene.image(PROGRESSIVE), progressive).unwrap();
@@ -207,7 +207,7 @@ fn images_in_a_shared_store_are_not_decoded_again() {
 /// Needs no device.
 #[test]
 fn a_plan_has_the_decoder_where_the_device_decodes() {
-    let scene = Written::enlarged(8).as_jpegs();
+    let scene = Written::enlarged(8).into_jpegs();
     let of = |views: ViewsBuilder| -> SceneDeviceMemory {
         let planned = views.device(Device::Cuda(0)).forecast().unwrap();
         planned.device.unwrap()
@@ -232,7 +232,7 @@ fn a_plan_has_the_decoder_where_the_device_decodes() {
         ("PNG", of(views(&Written::new(), 1))),
         (
             "depths",
-            of(views(&Written::with_depths(depth).as_jpegs(), 1)),
+            of(views(&Written::with_depths(depth).into_jpegs(), 1)),
         ),
     ] {
         assert_eq!(none.decoder_bytes, 0, "{what}");
