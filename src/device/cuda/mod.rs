@@ -12,7 +12,7 @@
 //!   and when; `jpeg_thread`: who waits for them;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
 //!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
-//!   are read where they are.
+//!   are read where they are; `image_decoder`: JPEGs that the device decodes to their places.
 //!
 //! The safe layer of the binding is not used: it forgets that a copy out of
 //! registered memory goes on behind the borrow, leaves its context current in the
