@@ -182,7 +182,7 @@ impl CropHeader {
     /// the row, and what comes of it has this height and width.
     ///
     /// # Errors
-    /// What is wrong: nothing that a worker in its senses writes.
+    /// What is wrong with a malformed header.
     pub(crate) fn read(
         row: &[u8],
         room: CropRoom,

@@ -15,8 +15,8 @@
 //! `bare` is no job: the decoder alone, as a ceiling.
 //!
 //! The worker side runs in workers, and in the consumer with zero workers or for what a device
-//! flags: it makes no thread and knows no CUDA. The consumer side makes batches and payloads of slots. Never in here: how
-//! processes live, who may claim a row.
+//! flags: it makes no thread and knows no CUDA. The consumer side makes batches and payloads of
+//! slots. Never in here: how processes live, who may claim a row.
 
 #[cfg(feature = "codecs")]
 pub(crate) mod bare;

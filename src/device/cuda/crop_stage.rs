@@ -270,10 +270,10 @@ impl CropStage {
                     out: out.address() + (first * row_bytes) as u64,
                 };
                 // SAFETY: as above; `used` has checked each row against its part of the slot, of
-                // which as much lies in `source`, at the places that `copied` gives; `out` is the target's, large enough, and
-                // `Lane::begin` has let the stream wait for its earlier readers; others write
-                // other rows of it, which are `ELSEWHERE` here; a second pass comes behind the
-                // first in the stream.
+                // which as much lies in `source`, at the places that `copied` gives; `out` is the
+                // target's, large enough, and `Lane::begin` has let the stream wait for its earlier
+                // readers; others write other rows of it, which are `ELSEWHERE` here; a second pass
+                // comes behind the first in the stream.
                 let put = || unsafe {
                     (passes.iter()).try_for_each(|pass| {
                         kernel.launch(&lane.stream, at, count as u32, *emission, *pass)

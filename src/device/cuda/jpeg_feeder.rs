@@ -44,7 +44,7 @@ pub(super) enum Report {
     Forgotten,
 }
 
-/// What the thread has done, for who waits for it.
+/// What the thread has done so far. The consumer reads it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) times: JpegTimes,

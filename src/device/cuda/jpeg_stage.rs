@@ -88,8 +88,8 @@ impl JpegKernels {
     }
 }
 
-/// Where a picture's window is decoded to, or what it was resized to. It lies there until the lane's next part is decoded: what
-/// reads it stands in the lane's stream before that.
+/// Where the pixels of a picture's window lie, decoded and, where it must be, resized. They stay
+/// until the lane's next part is decoded: what reads them stands in the lane's stream before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedPicture {
     /// Where the first pixel is, bytes behind [`JpegLane::pixels`].

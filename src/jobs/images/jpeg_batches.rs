@@ -77,7 +77,7 @@ pub(crate) fn end(thread: &mut JpegThread, batch: Begun, most: Duration) -> Resu
 /// Which rows of a batch are coded. `size`: height and width of its rows.
 ///
 /// # Errors
-/// A row that no worker in its senses writes.
+/// A malformed row.
 pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
     let mut split = Split::default();
     let row_bytes = rule.room(size).row_bytes();
@@ -104,7 +104,7 @@ pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result
 /// row's first bytes, as [`header_of`] has it.
 ///
 /// # Errors
-/// What no worker in its senses writes.
+/// A malformed row.
 pub(crate) fn read_row(
     copy: impl FnOnce(&mut [u8]) -> bool,
     begin: usize,
@@ -124,7 +124,7 @@ pub(crate) fn read_row(
 /// there are not so many.
 ///
 /// # Errors
-/// What no worker in its senses writes.
+/// A malformed row.
 pub(crate) fn header_of(
     copy: impl FnOnce(&mut [u8]) -> bool,
     room: CropRoom,
@@ -162,7 +162,7 @@ pub(crate) fn kernel_row(
     Ok(row)
 }
 
-/// A row that no worker in its senses writes.
+/// A malformed row.
 pub(crate) fn destroyed(row: u32, why: &str) -> Error {
     Error::protocol(format!(
         "row {row} was destroyed in shared memory, by a decoder gone wrong: {why}; build a new \

@@ -457,7 +457,7 @@ impl OnDevice {
     /// Puts a batch that lies in a slot on the device. The slot is free once it was read.
     ///
     /// # Errors
-    /// A device error, or a row that no worker in its senses writes.
+    /// A device error, or a malformed row.
     pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
         let laid = Laid::of(&batch)?;
         let slot = Arc::new(slot_of(batch.storage)?);
@@ -530,7 +530,7 @@ impl OnDevice {
     /// on the device.
     ///
     /// # Errors
-    /// A device error, or a row that no worker in its senses writes.
+    /// A device error, or a malformed row.
     pub(crate) fn close_batch(
         &mut self,
         opened: Opened,

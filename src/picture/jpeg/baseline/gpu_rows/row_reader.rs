@@ -31,8 +31,8 @@ impl CodedPicture {
         Self::copied_as(size, row.len(), copy_of(row))
     }
 
-    /// As [`CodedPicture::copied`], of a row that gives pixels of `size` (width, height): the window,
-    /// or what tables behind its coded data make of a window of another size.
+    /// As [`CodedPicture::copied`], of a row that gives pixels of `size` (width, height): the
+    /// window, or what tables behind its coded data make of a window of another size.
     pub(crate) fn copied_as(
         size: (u32, u32),
         len: usize,
