@@ -175,7 +175,12 @@ impl SceneStage {
         match *self {}
     }
 
-    pub(crate) fn add_coded(&mut self, _: &CodedPicture, _: &[u8], _: u64) -> Result<bool> {
+    pub(crate) fn add_coded(
+        &mut self,
+        _: &CodedPicture,
+        _: impl FnOnce(&mut [u8]) -> bool,
+        _: u64,
+    ) -> Result<bool> {
         match *self {}
     }
 

@@ -69,25 +69,30 @@ impl ImageDecoder {
         !self.lane.is_full()
     }
 
-    /// Adds a picture to the part that is put together. It goes to byte `at` of the images. False
-    /// if it does not fit beside the others, or two parts are under way.
+    /// Adds a picture to the part that is put together. It goes to byte `at` of the images. `copy`
+    /// copies its coded data, and is false where there are not so many. False if it does not fit
+    /// beside the others, or two parts are under way.
     ///
     /// # Errors
-    /// Other data than those of the picture.
-    pub(super) fn add(&mut self, picture: &CodedPicture, data: &[u8], at: usize) -> Result<bool> {
-        if data.len() != picture.data.len() {
-            return Err(Error::Device {
-                what: "a coded image has another length than its header states".into(),
-            });
-        }
+    /// Coded data of another length than the header states.
+    pub(super) fn add(
+        &mut self,
+        picture: &CodedPicture,
+        copy: impl FnOnce(&mut [u8]) -> bool,
+        at: usize,
+    ) -> Result<bool> {
         let buffer = &mut self.coded[self.turn];
         let source = buffer.as_ptr() as u64 + self.taken as u64;
-        let end = self.taken + data.len();
+        let end = self.taken + picture.data.len();
         if end > self.rows || !self.lane.add(picture, source, self.taken) {
             return Ok(false);
         }
         // It is this part's alone: the one that had it before is over, or `add` had refused.
-        buffer.bytes_mut()[self.taken..end].copy_from_slice(data);
+        if !copy(&mut buffer.bytes_mut()[self.taken..end]) {
+            return Err(Error::protocol(
+                "a coded image has another length than its header states",
+            ));
+        }
         self.taken = end;
         let (width, height) = picture.picture.size();
         self.targets.push(Target {
@@ -126,8 +131,8 @@ impl ImageDecoder {
     /// # Safety
     /// As for [`ImageDecoder::submit`].
     unsafe fn put(&mut self, images: &DeviceBuffer) -> Result<()> {
-        // SAFETY: sources are those of `add`: pinned memory of this decoder, of which `add` has
-        // written all coded data. It is written again once the part is over.
+        // SAFETY: sources are those of `add`: pinned memory of this decoder, which `add` writes again
+        // once the part is over.
         let pictures = unsafe { self.lane.decode()? };
         let (pixels, len) = self.lane.pixels();
         for (picture, target) in pictures.iter().zip(&self.targets) {

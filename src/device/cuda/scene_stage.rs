@@ -182,13 +182,13 @@ impl SceneStage {
     pub(crate) fn add_coded(
         &mut self,
         picture: &CodedPicture,
-        data: &[u8],
+        copy: impl FnOnce(&mut [u8]) -> bool,
         at: u64,
     ) -> Result<bool> {
         let decoder = self.decoder.as_mut().ok_or_else(|| Error::Device {
             what: "a coded image, and workers decode all images".into(),
         })?;
-        decoder.add(picture, data, at as usize)
+        decoder.add(picture, copy, at as usize)
     }
 
     /// Decodes what was added.

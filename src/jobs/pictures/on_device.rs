@@ -16,12 +16,12 @@ use crate::device::jpeg_part::PartLimits;
 use crate::device::scene_launch::PixelPlace;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::pictures::device_bytes::DeviceBytes;
-use crate::jobs::pictures::spec::{PicturesSpec, coded_picture};
+use crate::jobs::pictures::spec::{HEAD, PicturesSpec, coded_bytes};
 use crate::jobs::pictures::under_way::{State, UnderWay};
 use crate::jobs::scene::spec::named_image;
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::engine::Engine;
-use crate::pool::filled::Filled;
+use crate::pool::filled::{Filled, Rows};
 use crate::pool::report::PoolReport;
 use crate::store::{Holding, Pictures};
 use crate::sys::clock::RunningClock;
@@ -256,9 +256,9 @@ impl DevicePictures {
                 let (id, file) = named.unwrap_or((image.into(), image.into()));
                 State::Failed(self.fault(id, file, fault))
             }
-            (None, Some(PixelPlace::Device(at))) => match coded_picture(filled.rows.bytes())? {
-                Some(row) => {
-                    if !self.add_coded(row, bytes, at, stage)? {
+            (None, Some(PixelPlace::Device(at))) => match coded_in(&filled.rows)? {
+                Some(coded) => {
+                    if !self.add_coded((&filled.rows, coded), bytes, at, stage)? {
                         return Ok(Some(filled));
                     }
                     State::Decoding
@@ -277,20 +277,27 @@ impl DevicePictures {
         Ok(None)
     }
 
-    /// Adds a coded image of so many bytes to those that the device decodes next. False if it has
-    /// no room beside them.
+    /// Adds an image to those that the device decodes next: `coded` bytes of a row, which give so
+    /// many bytes of pixels. False if it has no room beside them.
     ///
     /// # Errors
     /// A row that no worker writes.
-    fn add_coded(&self, row: &[u8], bytes: usize, at: u64, stage: &mut SceneStage) -> Result<bool> {
+    fn add_coded(
+        &self,
+        (rows, coded): (&Rows, usize),
+        bytes: usize,
+        at: u64,
+        stage: &mut SceneStage,
+    ) -> Result<bool> {
         let wrong = || Error::protocol("a coded image is not as its worker states");
         let limits = self.limits.ok_or_else(wrong)?;
-        let picture = CodedPicture::read(row).map_err(|_| wrong())?;
+        let copy = |from: usize, to: &mut [u8]| rows.copy(HEAD + from, to);
+        let picture = CodedPicture::copied(coded, copy).map_err(|_| wrong())?;
         let (width, height) = picture.picture.size();
         if 3 * width as usize * height as usize != bytes {
             return Err(wrong());
         }
-        let data = row.get(picture.data.clone()).ok_or_else(wrong)?;
+        let data = |to: &mut [u8]| copy(picture.data.start, to);
         let added = stage.add_coded(&picture, data, at)?;
         match added || limits.hold(&picture) {
             true => Ok(added),
@@ -385,6 +392,18 @@ impl DevicePictures {
     /// When the coordinator does not answer.
     pub(crate) fn report(&self) -> Result<PoolReport> {
         self.engine.report()
+    }
+}
+
+/// How many bytes behind the head of a row are a coded picture; none where the image is in the store.
+///
+/// # Errors
+/// A row without a head.
+fn coded_in(rows: &Rows) -> Result<Option<usize>> {
+    let mut head = [0; HEAD];
+    match rows.copy(0, &mut head) {
+        true => Ok(coded_bytes(head)),
+        false => Err(Error::protocol("a row is too short for its head")),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::jobs::pictures::jpeg_decoding::JpegDecoding;
 use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
 use crate::pool::job::JobOrder;
@@ -20,7 +20,7 @@ pub(crate) const ROW_BYTES: u64 = 64;
 
 /// Bytes before the coded picture of a row. The first four are its length; 0 = the image is in
 /// the store.
-const HEAD: usize = 16;
+pub(crate) const HEAD: usize = 16;
 
 /// One row = one image is in the store, or its coded picture is in the row.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -74,18 +74,10 @@ pub(crate) fn write_head(head: &mut [u8], coded: usize) {
     head[..4].copy_from_slice(&(coded as u32).to_ne_bytes());
 }
 
-/// The coded picture of a row; none where the image is in the store.
-///
-/// # Errors
-/// A length that the row has no room for.
-pub(crate) fn coded_picture(row: &[u8]) -> Result<Option<&[u8]>> {
-    let too_long = || Error::protocol("a coded image is longer than its row");
-    let (head, rest) = row.split_at_checked(HEAD).ok_or_else(too_long)?;
-    let len = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
-    match len {
-        0 => Ok(None),
-        _ => rest.get(..len).map(Some).ok_or_else(too_long),
-    }
+/// How many bytes behind this head are a coded picture; none where the image is in the store.
+pub(crate) fn coded_bytes(head: [u8; HEAD]) -> Option<usize> {
+    let len = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
+    (len > 0).then_some(len as usize)
 }
 
 #[cfg(all(test, feature = "codecs"))]
@@ -93,18 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coded_picture_is_found_in_its_row() {
-        let mut row = vec![9; 40];
+    fn a_head_states_the_bytes_behind_it() {
+        let mut row = [9; 40];
         let (head, rest) = parts(&mut row).unwrap();
-        rest[..5].fill(7);
+        assert_eq!((head.len(), rest.len()), (HEAD, 24));
         write_head(head, 5);
-        assert_eq!(coded_picture(&row).unwrap(), Some(&[7; 5][..]));
-        write_head(&mut row[..HEAD], 24);
-        assert!(coded_picture(&row).unwrap().is_some());
-        write_head(&mut row[..HEAD], 25);
-        assert!(coded_picture(&row).is_err());
-        write_head(&mut row[..HEAD], 0);
-        assert_eq!(coded_picture(&row).unwrap(), None);
-        assert!(coded_picture(&row[..HEAD - 1]).is_err());
+        assert_eq!(coded_bytes(head.try_into().unwrap()), Some(5));
+        write_head(head, 0);
+        assert_eq!(coded_bytes(head.try_into().unwrap()), None);
+        assert!(parts(&mut row[..HEAD - 1]).is_none());
     }
 }
