@@ -433,6 +433,12 @@ impl Part {
         })
     }
 
+    /// Where sums of DC begin in the work memory.
+    #[cfg(test)]
+    pub(crate) fn sums_at(&self) -> usize {
+        STATE * self.units
+    }
+
     /// Where the pictures' arrays begin in the work memory.
     pub(crate) fn data_at(&self) -> usize {
         Self::unit_bytes(self.units)

@@ -211,7 +211,11 @@ fn an_error_of_the_device_in_the_midst_ends_the_run() {
 /// is done with what was in it, not even where another context has come in its place.
 #[test]
 fn a_context_that_is_reset_ends_the_run() {
-    for revived in ["0", "1"] {
+    // A thread of JPEGs may be between its asking and its call, too.
+    let runs = ["0", "1"]
+        .into_iter()
+        .flat_map(|revived| [(revived, "cpu", 0), (revived, "gpu", 1)]);
+    for (revived, decode_on, more) in runs {
         for (reset, stale) in [
             // Found out by asking.
             ("cuDevicePrimaryCtxGetState:709:40", 0),
@@ -223,13 +227,15 @@ fn a_context_that_is_reset_ends_the_run() {
         ] {
             let standin = Standin::new();
             let environment = [("STANDIN_RESET", reset), ("STANDIN_REVIVED", revived)];
-            let out = bench(&standin, &["--device", "cuda"], &environment);
+            let device = ["--device", "cuda", "--decode-on", decode_on];
+            let out = bench(&standin, &device, &environment);
             has(
                 &said(&out, 3),
                 &["cuda:0 (Stand-in 0)", "reset", "build the loader behind it"],
             );
             let calls = standin.stale_calls();
-            assert_eq!(calls.len(), stale, "{reset}, {revived}: {calls:?}");
+            let is_right = (stale..=stale + more).contains(&calls.len());
+            assert!(is_right, "{reset}, {revived}, {decode_on}: {calls:?}");
         }
     }
 }

@@ -410,11 +410,19 @@ fn what_a_device_takes_is_planned_without_one() {
     assert!(images >= u64::from(IMAGES) * 3 * PIXELS);
     let (total, beside) = (number(&all, "total_bytes"), number(&all, "batch_bytes"));
     let beside = beside + number(&all, "scene_bytes");
-    assert_eq!(total, images + beside);
+    let decoder = number(&all, "decoder_bytes");
+    assert!(decoder > 0);
+    assert_eq!(total, images + beside + decoder);
     let limited = |bytes: u64, more: &[&str]| {
         let bytes = bytes.to_string();
         featherload(&[&words[..], &["--gpu-memory-limit", &bytes], more].concat())
     };
+    // Without room for the decoder workers decode, and all images are there.
+    let less = object(&limited(total - 1, &[]))["device"].clone();
+    assert_eq!(number(&less, "decoder_bytes"), 0);
+    assert_eq!(number(&less, "host_image_bytes"), 0);
+    assert_eq!(number(&less, "total_bytes"), images + beside);
+    let total = images + beside;
     // Whole images, in the driver's steps of 2 MiB.
     let less = object(&limited(total - 1, &[]))["device"].clone();
     let (there, left) = (

@@ -8,11 +8,11 @@ use super::gpu_tests::context;
 use super::jpeg_stage::{JpegKernels, JpegLane};
 use super::memory::HostBuffer;
 use crate::device::cuda::Context;
-use crate::device::jpeg_part::{PartLimits, THREADS};
+use crate::device::jpeg_part::{Part, PartLimits, THREADS};
 use crate::device::reference::resized::{resized, tables};
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
-use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window};
+use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window, stages};
 use crate::pixels::resample::{Axes, BoxF, Target};
 use crate::recipe::weights::Filter;
 
@@ -313,6 +313,94 @@ fn all_samplings_sizes_windows_scales_and_restarts() {
         }
         gpu.check(&cases);
     }
+}
+
+/// What lies between coded data and pixels: coefficients, and samples where they have planes.
+#[test]
+fn stages_are_equal() {
+    let limits = PartLimits {
+        pictures: 1,
+        rows: 1 << 20,
+        pixels: 1 << 18,
+    };
+    let Some(mut gpu) = Gpu::open(limits) else {
+        return;
+    };
+    let mut random = Random::new(9);
+    let (mut blocks, mut samples) = (0, 0);
+    for number in 0..400 {
+        let jpeg = some_jpeg(number, &mut random);
+        let case = match number % 2 {
+            0 => Case::whole(jpeg, BLOCKS[number / 8 % 4]),
+            _ => Case::part(jpeg, BLOCKS[number / 8 % 4], &mut random),
+        };
+        let (row, read) = case.row().unwrap();
+        gpu.rows.bytes_mut()[..row.len()].copy_from_slice(&row);
+        assert!(gpu.add(&read, 0));
+        gpu.lane.poison().unwrap();
+        // SAFETY: pinned, with the row of the part, and unchanged until `wait` below.
+        unsafe { gpu.lane.decode().unwrap() };
+        let (part, work) = gpu.lane.read_stages().unwrap();
+        let compared = compare_stages(&case, part, &work);
+        (blocks, samples) = (blocks + compared.0, samples + compared.1);
+        gpu.lane.end_part().unwrap();
+        assert_eq!(gpu.lane.wait().unwrap().unwrap(), [0]);
+    }
+    assert!(blocks > 50_000 && samples > 50_000, "{blocks}, {samples}");
+}
+
+/// Compares the stages of the only picture of a part with the CPU's: how many blocks of
+/// coefficients and how many samples.
+fn compare_stages(case: &Case, part: &Part, work: &[u8]) -> (usize, usize) {
+    let mut pixels = vec![0; 3 * case.window.w * case.window.h];
+    let expected = stages(&case.job(), &mut pixels).unwrap();
+    assert_eq!(Some(&pixels), case.expected().as_ref());
+    let picture = part.pictures()[0];
+    let data = &work[part.data_at()..];
+    let number = |bytes: &[u8]| i32::from_ne_bytes(bytes[..4].try_into().unwrap());
+    let (mut blocks, mut samples) = (0, 0);
+    for (component, kept) in picture.components().iter().enumerate() {
+        if kept.side == 1 {
+            // Its only sample is the DC coefficient, which its pixels show.
+            continue;
+        }
+        for column in 0..kept.columns as usize {
+            let expected = &expected[&(component, column)];
+            assert_eq!(expected.len(), kept.rows as usize);
+            for (row, block) in expected.iter().enumerate() {
+                let about = || {
+                    let (size, window) = (case.size, case.window);
+                    format!("{component}: {column}, {row} of {window:?} of {size:?}")
+                };
+                let nth = kept.blocks as usize + row * kept.columns as usize + column;
+                // `Info` of `kernels/jpeg/types.cuh`.
+                let info = &data[picture.infos as usize + 8 * nth..];
+                let (dc, piece) = (number(info), number(&info[4..]) as usize);
+                let sum = number(&work[part.sums_at() + 4 * (3 * piece + component)..]);
+                let written = 16 * (1 + (dc as usize >> 16 & 3));
+                let from = picture.coefficients as usize + 128 * nth;
+                let words = data[from..from + 2 * written].chunks_exact(2);
+                let mut found: Vec<i16> = words
+                    .map(|word| i16::from_ne_bytes([word[0], word[1]]))
+                    .collect();
+                found.resize(64, 0);
+                found[0] = (dc as i16).wrapping_add(sum as i16);
+                assert_eq!(found, block.coefficients, "{}", about());
+                blocks += 1;
+                if picture.is_whole() {
+                    continue;
+                }
+                let (side, pitch) = (kept.side as usize, kept.pitch as usize);
+                let plane = picture.planes as usize + kept.plane as usize;
+                let first = plane + row * side * pitch + column * side;
+                let lines = data[first..].chunks(pitch).take(side);
+                let found: Vec<u8> = lines.flat_map(|line| &line[..side]).copied().collect();
+                assert_eq!(found, block.samples, "{}", about());
+                samples += found.len();
+            }
+        }
+    }
+    (blocks, samples)
 }
 
 /// Quantization tables of 16 bits, with any numbers: sums wrap and saturate as the CPU's do.

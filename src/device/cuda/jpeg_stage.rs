@@ -388,6 +388,14 @@ impl JpegLane {
         })
     }
 
+    /// All memory of the part that was put into the stream last, once it is decoded: the part, and
+    /// what its stages wrote. [`JpegLane::end_part`] follows.
+    pub(crate) fn read_stages(&self) -> Result<(&Part, Vec<u8>)> {
+        let mut work = vec![0; self.work.len()];
+        self.stream.download(&mut work, &self.work)?;
+        Ok((&self.slots[self.filling].part, work))
+    }
+
     /// The pixels of a picture, without gaps.
     pub(crate) fn read_back(
         &self,

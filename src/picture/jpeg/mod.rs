@@ -52,7 +52,7 @@ mod verdict_tests;
 
 pub(crate) use baseline::gpu_rows;
 #[cfg(test)]
-pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Window};
+pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Window, stages};
 pub(crate) use bytes::InFile;
 #[cfg(feature = "codecs")]
 pub(crate) use decoder::{JpegDecoder, Scratch};

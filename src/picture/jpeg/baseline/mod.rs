@@ -18,6 +18,7 @@
 //! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
 //! - `gpu_rows`: rows for the kernels that decode on a GPU.
+//! - `stages`: what the plain form makes between bytes and pixels, for tests.
 //! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
 //!   only `unsafe` here.
 
@@ -35,6 +36,8 @@ mod kernels;
 mod planes;
 mod rows;
 mod scan;
+#[cfg(test)]
+mod stages;
 mod stream;
 mod transform;
 #[cfg(target_arch = "x86_64")]
@@ -52,6 +55,8 @@ pub(crate) use job::{Job, Refusal, Window};
 use kernels::{Plain, with_kernels};
 use rows::Rows;
 use scan::{Scan, Tables, Waiting};
+#[cfg(test)]
+pub(crate) use stages::stages;
 use stream::Stream;
 
 /// Coded data of fewer bytes take less time by hand than lookups of new Huffman tables.

@@ -48,22 +48,22 @@ impl KernelSegment {
 /// `Component` of the kernels.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct KernelComponent {
-    blocks: u32,
+pub(crate) struct KernelComponent {
+    pub(crate) blocks: u32,
     left: u32,
-    columns: u32,
+    pub(crate) columns: u32,
     top: u32,
-    rows: u32,
+    pub(crate) rows: u32,
     h: u32,
     v: u32,
-    side: u32,
+    pub(crate) side: u32,
     across: u32,
     down: u32,
     filter: u32,
     width: u32,
     height: u32,
-    plane: u32,
-    pitch: u32,
+    pub(crate) plane: u32,
+    pub(crate) pitch: u32,
     dc: u32,
     ac: u32,
     pair: u32,
@@ -272,7 +272,7 @@ impl KernelPicture {
         (self.width, self.height)
     }
 
-    fn components(&self) -> &[KernelComponent] {
+    pub(crate) fn components(&self) -> &[KernelComponent] {
         &self.component[..self.count.min(3) as usize]
     }
 
