@@ -346,7 +346,7 @@ fn stages_are_equal() {
         gpu.lane.end_part().unwrap();
         assert_eq!(gpu.lane.wait().unwrap().unwrap(), [0]);
     }
-    assert!(blocks > 50_000 && samples > 50_000, "{blocks}, {samples}");
+    assert!(blocks > 30_000 && samples > 500_000, "{blocks}, {samples}");
 }
 
 /// Compares the stages of the only picture of a part with the CPU's: how many blocks of
