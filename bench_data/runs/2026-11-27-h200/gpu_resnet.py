@@ -72,7 +72,7 @@ def step(x, y):
 for case in cases:
     name, _, workers = case.partition(":")
     source = synthetic() if name == "synthetic" else held() if name == "held" else torchs(int(workers)) if name == "torch" else ours(name, int(workers))
-    warm, steps = (6, 15) if name == "torch" else (WARM, STEPS)
+    warm, steps = (40, 40) if name == "torch" else (WARM, STEPS)
     seen = 0
     for x, y in source:
         if x.shape[0] != BATCH:
