@@ -61,7 +61,7 @@ mod standin_tests;
 pub(crate) use context::Context;
 pub use context::RawStream;
 pub(crate) use crop_stage::{CropStage, Target};
-pub(super) use driver::probe;
+pub use driver::probe;
 pub(crate) use jpeg_thread::JpegThread;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;
