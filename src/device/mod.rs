@@ -23,7 +23,7 @@ mod found;
 pub(crate) mod jpeg_part;
 pub(crate) mod launch;
 pub(crate) mod ray_launch;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 pub(crate) mod reference;
 pub(crate) mod scene_launch;
 pub(crate) mod shape;

@@ -41,15 +41,15 @@ mod stage;
 mod uploads;
 mod view_stage;
 
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_crop_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_failure_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_jpeg_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod jpeg_thread_tests;
 #[cfg(test)]
 mod scene;
