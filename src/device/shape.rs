@@ -1,5 +1,5 @@
-//! What a device stage is made for, and what that takes of the device: the same in a
-//! build without CUDA, so that a forecast is.
+//! What a device stage is made for, and what that takes of the device. No driver is needed
+//! to compute it, so a forecast is the same on a machine without one.
 //!
 //! In the consumer.
 

@@ -140,7 +140,6 @@ const UNSAFE: &[&str] = &[
     "src/device/cuda/uploads.rs",
     "src/device/cuda/view_stage.rs",
     "src/device/cuda/standin_tests.rs",
-    "src/device/without_cuda.rs",
     "src/picture/jpeg/baseline/wide/forms.rs",
     "src/picture/jpeg/baseline/wide/kernels.rs",
     "src/picture/jpeg/baseline/wide/lanes.rs",

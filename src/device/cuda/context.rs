@@ -121,10 +121,6 @@ impl Context {
     }
 
     /// A number of the device.
-    #[cfg_attr(
-        not(feature = "codecs"),
-        allow(dead_code, reason = "the kernels of JPEG alone need it")
-    )]
     pub(super) fn attribute(&self, what: CUdevice_attribute) -> Result<u32> {
         let mut value = 0;
         let handle = self.handle;
@@ -199,10 +195,6 @@ impl Context {
     }
 
     /// Calls that were refused because there was not enough memory.
-    #[cfg_attr(
-        not(feature = "codecs"),
-        allow(dead_code, reason = "who decodes JPEGs alone tries with less")
-    )]
     pub(super) fn out_of_memory(&self) -> u64 {
         self.out_of_memory.load(Relaxed)
     }

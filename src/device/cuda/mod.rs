@@ -41,15 +41,15 @@ mod stage;
 mod uploads;
 mod view_stage;
 
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_crop_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_failure_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_jpeg_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod gpu_tests;
-#[cfg(all(test, feature = "codecs"))]
+#[cfg(test)]
 mod jpeg_thread_tests;
 #[cfg(test)]
 mod scene;
@@ -61,7 +61,7 @@ mod standin_tests;
 pub(crate) use context::Context;
 pub use context::RawStream;
 pub(crate) use crop_stage::{CropStage, Target};
-pub(super) use driver::probe;
+pub use driver::probe;
 pub(crate) use jpeg_thread::JpegThread;
 pub(crate) use ray_stage::RayStage;
 pub use rows::DeviceRows;

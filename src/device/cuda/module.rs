@@ -87,10 +87,6 @@ impl Module {
     }
 
     /// Lets launches have so many bytes of shared memory a block, beyond what the kernel declares.
-    #[cfg_attr(
-        not(feature = "codecs"),
-        allow(dead_code, reason = "the kernels of JPEG alone need it")
-    )]
     pub(super) fn allow_shared(&self, bytes: u32) -> Result<()> {
         let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function is of a module that is loaded.

@@ -17,14 +17,6 @@
 //! - `oracle`: libjpeg-turbo for tests.
 //! - `fixtures`, `generators`: files for tests: usual ones, and those that no encoder writes.
 
-#[cfg_attr(
-    not(feature = "codecs"),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "a consumer reads rows for kernels alone"
-    )
-)]
 mod baseline;
 mod bytes;
 #[cfg(feature = "codecs")]
@@ -33,10 +25,6 @@ mod decoder;
 mod encoder;
 mod header;
 mod region;
-#[cfg_attr(
-    not(feature = "codecs"),
-    allow(dead_code, reason = "a consumer reads rows for kernels alone")
-)]
 mod standard;
 
 #[cfg(all(test, feature = "codecs"))]

@@ -89,7 +89,6 @@ impl Ring {
     }
 
     /// Where the mapping begins, for who pins it.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for a device alone"))]
     pub(crate) fn address(&self) -> *mut u8 {
         self.memory.bytes_at(0, self.memory.len())
     }

@@ -283,7 +283,6 @@ impl HeldSlot {
 
     /// Where its bytes lie in a ring, and how many there are; none when it is a slot
     /// of another one.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "for a device alone"))]
     pub(crate) fn place_in(&self, ring: &Arc<Ring>) -> Option<(usize, usize)> {
         Arc::ptr_eq(&self.ring, ring).then(|| ring.layout().slot_data(self.taken.slot))
     }
