@@ -2,8 +2,11 @@
 //!
 //! Pure.
 
+use std::path::Path;
+
 use crate::cache::OnBadSample;
 use crate::data::shard::manifest::{CacheManifest, OptionsEntry};
+use crate::error::Error;
 
 fn size_of_shards(options: &OptionsEntry) -> String {
     match options.stand_alone() {
@@ -76,4 +79,16 @@ pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<Stri
         ));
     }
     changed
+}
+
+/// The error of a cache of other settings at `place`, which is a folder or an address (`kind`).
+pub(super) fn refused(place: &Path, kind: &str, changed: &[String]) -> Error {
+    Error::dataset(
+        place,
+        format!(
+            "holds a cache with other settings: {}. Name another {kind}, or use `force` to \
+             replace this one",
+            changed.join("; ")
+        ),
+    )
 }

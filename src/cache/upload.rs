@@ -11,7 +11,9 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::cache::changes;
 use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::options::BuildPart;
 use crate::cache::report::SendReport;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
@@ -36,21 +38,42 @@ enum Start {
     Begun(Hash128),
 }
 
+/// What of a cache is in the store.
+pub(super) enum InStore {
+    All(CacheManifest),
+    /// Shards may be, of this build. With what it began.
+    Begun(CacheManifest),
+    /// Nothing that stays.
+    Nothing,
+}
+
+impl InStore {
+    /// The manifest of a cache that is begun.
+    pub(super) fn begun(&self) -> Option<&CacheManifest> {
+        match self {
+            Self::Begun(manifest) => Some(manifest),
+            Self::All(_) | Self::Nothing => None,
+        }
+    }
+}
+
 /// A cache on its way.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct CacheUpload {
     sender: Sender,
     stage: PathBuf,
     start: Start,
     /// Whether objects that are there are replaced.
     replace: bool,
+    /// The number of shards that the manifest names of a cache which is replaced.
+    replaced: Option<u64>,
     /// Shards that are in the store, with the bytes of their tars.
     up: BTreeMap<u64, u64>,
     /// On their way: number, and bytes of the tar.
     waiting: BTreeMap<String, (u64, u64)>,
 }
 
-impl Upload {
+impl CacheUpload {
     /// # Errors
     /// A helper that cannot send; an address that takes no objects.
     pub(super) fn open(
@@ -64,6 +87,7 @@ impl Upload {
             stage: stage.to_owned(),
             start: Start::ToBegin(None),
             replace,
+            replaced: None,
             up: BTreeMap::new(),
             waiting: BTreeMap::new(),
         })
@@ -73,11 +97,56 @@ impl Upload {
         self.sender.address()
     }
 
+    /// Finds out what the store has of the cache that is `wanted`.
+    ///
+    /// # Errors
+    /// A cache of other options or another source, unless it is to be replaced; files of a cache
+    /// that is none.
+    pub(super) fn compare(&mut self, wanted: &CacheManifest, part: BuildPart) -> Result<InStore> {
+        let mut found = self.manifest()?;
+        if found.is_none() {
+            let Some(name) = self.first_file()? else {
+                return Ok(InStore::Nothing);
+            };
+            // Another share may have sent both since: its manifest goes first.
+            found = self.manifest()?;
+            if found.is_none() {
+                return Err(Error::dataset(
+                    self.address().as_str(),
+                    format!(
+                        "holds {name} and no manifest.json, so it may not be a cache: name \
+                         another address"
+                    ),
+                ));
+            }
+        }
+        let Some((there, hash)) = found else {
+            return Ok(InStore::Nothing);
+        };
+        let changed = changes::between(&there, wanted);
+        if changed.is_empty() && !self.replace {
+            self.start = Start::Begun(hash);
+            return Ok(match there.complete {
+                true => InStore::All(there),
+                false => InStore::Begun(there),
+            });
+        }
+        // As in a folder: where no shard is complete, nothing is lost.
+        let alone = part == BuildPart::All;
+        if self.replace || (alone && !there.complete && !self.has_a_shard()?) {
+            self.start = Start::ToBegin(Some(hash));
+            self.replaced = Some(there.shards.len() as u64);
+            return Ok(InStore::Nothing);
+        }
+        let address = self.address().as_str().as_ref();
+        Err(changes::refused(address, "address", &changed))
+    }
+
     /// The cache's manifest in the store, with the hash of its bytes; none where there is none.
     ///
     /// # Errors
     /// One that is damaged, or no cache's.
-    pub(super) fn manifest(&mut self) -> Result<Option<(CacheManifest, Hash128)>> {
+    fn manifest(&mut self) -> Result<Option<(CacheManifest, Hash128)>> {
         let file = beside(&self.stage.join(CACHE_MANIFEST))?;
         let request = Request::Get {
             name: CACHE_MANIFEST.to_owned(),
@@ -104,7 +173,7 @@ impl Upload {
     }
 
     /// A file of a cache that is in the store: of shards from the first on, and the index.
-    pub(super) fn first_file(&mut self) -> Result<Option<String>> {
+    fn first_file(&mut self) -> Result<Option<String>> {
         let names = [ShardFile::Manifest.name(0), ShardFile::Tar.name(0)];
         for name in names.into_iter().chain([INDEX.to_owned()]) {
             if self.found(&Request::Has { name: name.clone() })? {
@@ -115,19 +184,9 @@ impl Upload {
     }
 
     /// Whether the first shard is complete in the store.
-    pub(super) fn has_a_shard(&mut self) -> Result<bool> {
+    fn has_a_shard(&mut self) -> Result<bool> {
         let name = ShardFile::Manifest.name(0);
         self.found(&Request::Has { name })
-    }
-
-    /// The manifest in the store, which has this hash, is this build's.
-    pub(super) fn goes_on(&mut self, hash: Hash128) {
-        self.start = Start::Begun(hash);
-    }
-
-    /// The manifest in the store, which has this hash, makes room for this build's.
-    pub(super) fn takes_the_place_of(&mut self, hash: Hash128) {
-        self.start = Start::ToBegin(Some(hash));
     }
 
     /// Finds out which of these shards are in the store; ends at the first that is not, where
@@ -272,7 +331,7 @@ impl Upload {
     ///
     /// # Errors
     /// What the store does not take.
-    pub(super) fn wait(&mut self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         while !self.is_done() {
             self.hear(LOOK)?;
         }
@@ -313,7 +372,7 @@ impl Upload {
     ///
     /// # Errors
     /// What the store does not do.
-    pub(super) fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
+    fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
         self.remove(shards..named)?;
         let mut number = shards.max(named);
         loop {
@@ -326,17 +385,18 @@ impl Upload {
         }
     }
 
-    /// Puts index and manifest there, behind all shards.
+    /// Puts index and manifest there, after all `shards`, and removes what a cache that was
+    /// replaced had more.
     ///
     /// # Errors
     /// What the store does not take; a manifest that is not this build's any more.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(super) fn end(&mut self, shards: u64) -> Result<()> {
         self.wait()?;
         let over = match self.start {
             Start::Begun(hash) => hash,
             Start::ToBegin(over) => {
                 self.begin(over)?;
-                return self.end();
+                return self.end(shards);
             }
         };
         let request = Request::End {
@@ -345,11 +405,12 @@ impl Upload {
             replace: self.replace,
         };
         match self.sender.ask(&request)? {
-            Reply::Ended(counts) => {
-                self.sender.counts = self.sender.counts.and(counts);
-                Ok(())
-            }
-            other => Err(unexpected(&other)),
+            Reply::Ended(counts) => self.sender.counts = self.sender.counts.and(counts),
+            other => return Err(unexpected(&other)),
+        }
+        match self.replaced {
+            Some(named) => self.remove_behind(shards, named),
+            None => Ok(()),
         }
     }
 

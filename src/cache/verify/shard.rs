@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cache::book::idx_text;
 use crate::cache::layout::{INDEX, ShardFile};
+use crate::cache::shard_ledger::idx_text;
 use crate::cache::verify::bytes::{Bytes, first_difference, read_whole};
 use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
 use crate::cache::verify::index::{InTar, MOST_LABEL, compare};

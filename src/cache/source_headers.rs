@@ -1,5 +1,5 @@
-//! What is known of a source before it is encoded: what its files are, and by
-//! what a changed one is noticed.
+//! The headers of a source's samples, which are read before any is encoded, and the fingerprint of
+//! its files, which detects changes.
 //!
 //! In the consumer. Opens every file and reads its header, never a pixel.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::cache::members::known_extension;
+use crate::cache::sample_members::known_extension;
 use crate::cache::{BuildOptions, OnBadSample, faults};
 use crate::data::index::Index;
 use crate::data::shard::manifest::Hash128;
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The headers of all samples, or of those that a build is made of.
 #[derive(Debug)]
-pub(super) struct Surveyed {
+pub(super) struct SourceHeaders {
     pub(super) sizes: Sizes,
     /// Of each sample's bytes in the source, by id; 0 where no header could be read.
     file_bytes: Vec<u64>,
@@ -42,13 +42,13 @@ pub(super) struct Surveyed {
     pub(super) formats: BTreeMap<u64, Format>,
 }
 
-impl Surveyed {
+impl SourceHeaders {
     /// Reads the headers of the samples that are `wanted`, and tells `tell` now and then how
     /// many are read; none when that breaks it off.
     ///
     /// # Errors
     /// When the system gives no memory or no thread.
-    pub(super) fn of(
+    pub(super) fn read(
         index: &Index,
         limits: &Limits,
         wanted: &(dyn Fn(u64) -> bool + Sync),

@@ -5,8 +5,8 @@
 
 use std::io;
 
-use crate::cache::folder::Folder;
-use crate::cache::need::Need;
+use crate::cache::disk_estimate::DiskNeed;
+use crate::cache::folder::CacheFolder;
 use crate::error::{self, Error, Result};
 
 /// Whether the system had no room, or the user no more of it.
@@ -21,9 +21,9 @@ pub(super) fn is_full(e: &Error) -> bool {
     )
 }
 
-/// What there still was to do.
-pub(super) struct Left<'a> {
-    pub(super) folder: &'a Folder,
+/// What a build still had to do when the disk was full.
+pub(super) struct RemainingWork<'a> {
+    pub(super) folder: &'a CacheFolder,
     /// Samples in complete shards, or left out.
     pub(super) done: u64,
     /// Samples of the source.
@@ -31,21 +31,21 @@ pub(super) struct Left<'a> {
     /// Bytes that this call wrote, and of how many samples.
     pub(super) written: u64,
     pub(super) encoded: u64,
-    pub(super) need: Need,
+    pub(super) need: DiskNeed,
     /// Bytes of the shards that this call removed to make room.
     pub(super) freed: u64,
 }
 
-impl<'a> Left<'a> {
+impl<'a> RemainingWork<'a> {
     /// Nothing but index and manifest.
-    pub(super) fn nothing(folder: &'a Folder) -> Self {
+    pub(super) fn none(folder: &'a CacheFolder) -> Self {
         Self {
             folder,
             done: 0,
             samples: 0,
             written: 0,
             encoded: 0,
-            need: Need {
+            need: DiskNeed {
                 bytes: 0,
                 exact: true,
             },
@@ -55,7 +55,7 @@ impl<'a> Left<'a> {
 
     /// # Errors
     /// When less is available than needed.
-    pub(super) fn check(folder: &Folder, need: Need, available: u64) -> Result<()> {
+    pub(super) fn check(folder: &CacheFolder, need: DiskNeed, available: u64) -> Result<()> {
         if need.bytes <= available {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl<'a> Left<'a> {
     }
 }
 
-fn full(folder: &Folder, what: String) -> Error {
+fn full(folder: &CacheFolder, what: String) -> Error {
     Error::io_at(
         "write to",
         folder.path(),
