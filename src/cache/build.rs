@@ -12,7 +12,7 @@ use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SendReport};
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{self, StoreTarget};
-use crate::cache::upload::{CacheUpload, InStore, LOOK};
+use crate::cache::upload::{CacheUpload, LOOK};
 use crate::data::index::{Index, ScanReport};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
 use crate::error::{Error, Result};
@@ -142,21 +142,21 @@ impl Build<'_> {
         let manifest = self.new_manifest()?;
         let (address, helper) = (target.address.clone(), target.helper.clone());
         let opened = CacheUpload::open(address, helper, &path, self.force)
-            .and_then(|mut upload| Ok((upload.compare(&manifest, self.part)?, upload)));
-        let (in_store, mut upload) = match opened {
+            .and_then(|mut upload| Ok((upload.existing_manifest(&manifest, self.part)?, upload)));
+        let (existing, mut upload) = match opened {
             Err(e) if stage.is_bare()? => {
                 stage::remove(stage)?;
                 return Err(e);
             }
             opened => opened?,
         };
-        if let InStore::All(there) = &in_store {
+        if let Some(complete) = existing.as_ref().filter(|existing| existing.complete) {
             stage::remove(stage)?;
             target.remove_stages();
-            return Ok(self.report_of_stored(there));
+            return Ok(self.report_of_stored(complete));
         }
-        stage::prepare(&stage, in_store.begun(), &manifest, self.force)?;
-        if in_store.begun().is_some() {
+        stage::prepare(&stage, existing.as_ref(), &manifest, self.force)?;
+        if existing.is_some() {
             let in_turn = self.independent_shards().is_none();
             let checking = self.progress(BuildPhase::Checking, 0, self.index.len());
             let looked = upload.look(self.shard_numbers(), in_turn, &mut || watch(&checking))?;

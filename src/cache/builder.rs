@@ -237,7 +237,7 @@ impl Builder {
         };
         Ok(Some(StoreTarget {
             address: Address::parse(&self.folder)?,
-            // The sender, too, is told of it.
+            // The sender, another process, gets it too.
             stages: std::path::absolute(&stages).map_err(|e| Error::io_at("find", &stages, e))?,
             helper: self.crew.helper.clone(),
         }))

@@ -100,9 +100,4 @@ impl<'a> CompleteShards<'a> {
     pub(super) fn take_samples(&mut self) -> CachedSamples {
         std::mem::replace(&mut self.samples, CachedSamples::new(self.index))
     }
-
-    pub(super) fn into_report(mut self, complete: bool) -> BuildReport {
-        self.report.complete = complete;
-        self.report
-    }
 }

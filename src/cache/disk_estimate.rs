@@ -30,7 +30,7 @@ pub(super) struct DiskEstimate<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
     pub(super) order: &'a Order,
-    pub(super) headers: &'a SourceHeaders,
+    pub(super) headers: &'a SourceHeaders<'a>,
     pub(super) members: &'a SampleMembers<'a>,
     /// Of complete shards.
     pub(super) samples: CachedSamples,

@@ -31,7 +31,8 @@ pub(super) struct RemainingWork<'a> {
     /// Bytes that this call wrote, and of how many samples.
     pub(super) written: u64,
     pub(super) encoded: u64,
-    pub(super) need: DiskNeed,
+    /// Bytes that this call was expected to write.
+    pub(super) needed: u64,
     /// Bytes of the shards that this call removed to make room.
     pub(super) freed: u64,
 }
@@ -45,10 +46,7 @@ impl<'a> RemainingWork<'a> {
             samples: 0,
             written: 0,
             encoded: 0,
-            need: DiskNeed {
-                bytes: 0,
-                exact: true,
-            },
+            needed: 0,
             freed: 0,
         }
     }
@@ -78,7 +76,7 @@ impl<'a> RemainingWork<'a> {
         }
         let left = self.samples.saturating_sub(self.done);
         let (rest, by) = match (self.written, self.encoded) {
-            (0, _) | (_, 0) => (self.need.bytes, ""),
+            (0, _) | (_, 0) => (self.needed, ""),
             (bytes, samples) => {
                 let rest = u128::from(bytes) * u128::from(left) / u128::from(samples);
                 let rest = u64::try_from(rest).unwrap_or(u64::MAX);

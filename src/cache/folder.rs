@@ -14,7 +14,7 @@ use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::disk_estimate::DiskNeed;
-use crate::cache::layout::{INDEX, ShardFile, shard_file, shard_name};
+use crate::cache::layout::{INDEX, ShardFile, remove_file, shard_file, shard_name};
 use crate::cache::lock::Lock;
 use crate::cache::new_folders::NewFolders;
 use crate::cache::options::BuildPart;
@@ -77,7 +77,7 @@ impl CacheFolder {
     /// Removes what killed builders were writing.
     fn remove_temporaries(&self) -> Result<()> {
         for name in self.names()?.iter().filter(|name| is_temporary(name)) {
-            self.remove(&self.path.join(name))?;
+            remove_file(&self.path.join(name))?;
         }
         Ok(())
     }
@@ -91,12 +91,7 @@ impl CacheFolder {
         let Ok(lock) = Lock::hold_free(path) else {
             return Ok(None);
         };
-        let folder = Self {
-            _lock: lock,
-            path: path.to_owned(),
-            upload: None,
-            _new: NewFolders::default(),
-        };
+        let folder = Self::held(path, lock, NewFolders::default());
         folder.remove_temporaries()?;
         Ok(Some(folder))
     }
@@ -113,12 +108,16 @@ impl CacheFolder {
                 locked => break locked?,
             }
         };
-        Ok(Self {
+        Ok(Self::held(path, lock, new))
+    }
+
+    fn held(path: &Path, lock: Lock, new: NewFolders) -> Self {
+        Self {
             _lock: lock,
             path: path.to_owned(),
             upload: None,
             _new: new,
-        })
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -199,13 +198,13 @@ impl CacheFolder {
         }
     }
 
-    pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<Hash128> {
-        manifest.write(&self.path.join(CACHE_MANIFEST))
+    pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<()> {
+        manifest.write(&self.path.join(CACHE_MANIFEST)).map(|_| ())
     }
 
     /// Removes the manifest, and with it what says that this is a cache.
     pub(super) fn remove_manifest(&self) -> Result<()> {
-        self.remove(&self.path.join(CACHE_MANIFEST))
+        remove_file(&self.path.join(CACHE_MANIFEST))
     }
 
     /// What the cache's manifest says of a complete shard, by its manifest and the hash of
@@ -274,31 +273,21 @@ impl CacheFolder {
             }
             Err(e) => return Err(e),
         };
-        let up = self.upload().and_then(|upload| upload.bytes_up(number));
-        if let Some(bytes) = up {
-            let whole = bytes == manifest.bytes && manifest.first_id == first_id;
-            return Ok(whole.then_some((manifest, hash)));
-        }
         let path = ShardFile::Tar.path(&self.path, number);
+        let up = self.upload().and_then(|upload| upload.bytes_up(number));
         // Links are followed: a shard may have been moved to another disk.
-        let tar = match path.metadata() {
-            Ok(tar) => tar,
-            Err(e) if e.kind() == ErrorKind::NotFound => return missing(&path),
-            Err(e) => return Err(Error::io_at("look at", &path, e)),
+        let bytes = match (up, path.metadata()) {
+            (Some(bytes), _) => Some(bytes),
+            (None, Ok(tar)) => tar.is_file().then_some(tar.len()),
+            (None, Err(e)) if e.kind() == ErrorKind::NotFound => return missing(&path),
+            (None, Err(e)) => return Err(Error::io_at("look at", &path, e)),
         };
-        let whole = tar.is_file() && tar.len() == manifest.bytes;
-        Ok((whole && manifest.first_id == first_id).then_some((manifest, hash)))
+        let whole = bytes == Some(manifest.bytes) && manifest.first_id == first_id;
+        Ok(whole.then_some((manifest, hash)))
     }
 
-    /// Makes room for the shards from `number` on, and says by what they are built.
-    pub(super) fn begin_at(&self, number: u64, manifest: &CacheManifest) -> Result<()> {
-        self.remove_from(number)?;
-        self.write_manifest(manifest)?;
-        Ok(())
-    }
-
-    /// Says by what shards are built, where nobody said so yet. Who comes at the same time
-    /// says the same, or is refused when it looks.
+    /// Writes the manifest where there is none. Another process that comes at the same time
+    /// writes the same, or is refused when it looks.
     pub(super) fn begin(&self, manifest: &CacheManifest) -> Result<()> {
         put_first(&self.path.join(CACHE_MANIFEST), &manifest.to_bytes()?)
     }
@@ -311,7 +300,7 @@ impl CacheFolder {
         // What says that a shard is complete goes first.
         for file in [ShardFile::Manifest, ShardFile::Tar, ShardFile::Idx] {
             for number in numbers {
-                self.remove(&file.path(&self.path, *number))?;
+                remove_file(&file.path(&self.path, *number))?;
             }
         }
         sync_folder(&self.path)
@@ -329,7 +318,7 @@ impl CacheFolder {
             Some((n, _)) => (2, *n),
         });
         for (_, path) in &late {
-            self.remove(path)?;
+            remove_file(path)?;
         }
         match late.is_empty() {
             true => Ok(()),
@@ -387,13 +376,6 @@ impl CacheFolder {
         }
         names.sort_unstable();
         Ok(names)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        match fs::remove_file(path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
-            _ => Ok(()),
-        }
     }
 }
 

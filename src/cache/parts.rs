@@ -14,12 +14,12 @@ use crate::cache::disk_estimate::DiskEstimate;
 use crate::cache::disk_full::RemainingWork;
 use crate::cache::folder::{CacheFolder, file_hash};
 use crate::cache::layout::{INDEX, ShardFile, shard_name};
-use crate::cache::missing_shards::{MissingShards, ShardRun};
+use crate::cache::missing_shards::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::options::BuildPart;
 use crate::cache::payload_writer::PayloadWriter;
 use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::sample_members::SampleMembers;
-use crate::cache::source_headers::{SourceHeaders, files_hash, files_hash_of, no_picture};
+use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
     CacheManifest, Hash128, Manifest, ShardManifest, SourceEntry, VERSION,
@@ -30,6 +30,19 @@ use crate::jobs::encode::run::EncodeRun;
 use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::crew::Ready;
 
+/// One part of a cache in its folder, while it is built.
+struct PartBuild<'a> {
+    build: &'a Build<'a>,
+    folder: &'a CacheFolder,
+    /// The cache's: begun, and complete at the end.
+    manifest: CacheManifest,
+    /// The manifest that was there and stays: without one no shard stays.
+    existing: Option<CacheManifest>,
+    complete: CompleteShards<'a>,
+    /// None where a shard depends on those before it.
+    independent: Option<IndependentShards>,
+}
+
 impl Build<'_> {
     /// Builds what `folder` lacks of this part.
     pub(super) fn build_in(
@@ -38,49 +51,27 @@ impl Build<'_> {
         crew: Ready,
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
-        let mut complete = CompleteShards::new(self.index);
         let checking = self.progress(BuildPhase::Checking, 0, self.index.len());
         if watch(&checking).is_break() {
-            return Ok(complete.into_report(false));
+            return Ok(BuildReport::default());
         }
         let mut manifest = self.new_manifest()?;
         let existing = self.existing_manifest(folder, &manifest)?;
         if let Some(existing) = &existing {
-            // What the first call knew: a later one may be told of the same samples by
-            // indexes, which do not have it.
+            // As the first call found it: a later one may read the names from an index, which
+            // does not have it.
             manifest.source.lost.clone_from(&existing.source.lost);
         }
-        let explain = |e| RemainingWork::none(folder).explain(e);
-        // Without a manifest that stays, no shard stays.
-        let keeps = existing.is_some();
-        let found = self.find_missing(folder, keeps, &mut complete, watch);
-        let Some(missing) = found.map_err(explain)? else {
-            return Ok(complete.into_report(false));
+        let mut part = PartBuild {
+            build: self,
+            folder,
+            manifest,
+            existing,
+            complete: CompleteShards::new(self.index),
+            independent: self.independent_shards(),
         };
-        if missing.runs.is_empty() {
-            if is_finished(folder, &existing, &complete) {
-                return Ok(complete.into_report(true));
-            }
-            if self.replaces(keeps) {
-                let begun = folder.begin_at(complete.report.kept_shards, &manifest);
-                begun.map_err(explain)?;
-            }
-        } else {
-            self.check_finish(folder, &missing)?;
-            let plan = (&missing, keeps, &manifest);
-            let made = self.make_shards(folder, crew, plan, &mut complete, watch)?;
-            if made.is_break() {
-                return Ok(complete.into_report(false));
-            }
-        }
-        if !self.is_share() {
-            if self.files_hash()? != manifest.source.files {
-                return Err(self.remove_changed(folder, &missing, &complete));
-            }
-            let finished = self.finish(folder, (&missing, &existing), &mut complete, manifest);
-            finished.map_err(explain)?;
-        }
-        Ok(complete.into_report(true))
+        part.complete.report.complete = part.run(crew, watch)?.is_continue();
+        Ok(part.complete.report)
     }
 
     /// The manifest of a cache that is begun.
@@ -99,7 +90,7 @@ impl Build<'_> {
             source: SourceEntry {
                 samples: self.index.len(),
                 index: Hash128(self.index.hash()),
-                files: self.files_hash()?,
+                files: self.files_hash(None)?,
                 lost: self.scan.map(losses),
             },
             classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
@@ -145,9 +136,47 @@ impl Build<'_> {
         Err(changes::refused(folder.path(), "folder", &changed))
     }
 
-    /// Whether a build of all shards removes what is there and does not stay.
-    fn replaces(&self, keeps: bool) -> bool {
-        self.part == BuildPart::All && !(keeps && self.independent_shards().is_some())
+    /// Fingerprint of the source's files, beside that of its index; of the files of `samples` alone
+    /// where they are given. Shards out of a store came by their checksums, and cannot change here.
+    ///
+    /// # Errors
+    /// A file of the source that cannot be looked at.
+    fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<Hash128> {
+        match self.store {
+            Some(store) => Ok(store.fingerprint()),
+            None => files_hash(self.index, samples),
+        }
+    }
+}
+
+impl<'a> PartBuild<'a> {
+    /// All steps in their order; `Break` when `watch` ended it.
+    fn run(&mut self, crew: Ready, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+        let folder = self.folder;
+        let explain = |e| RemainingWork::none(folder).explain(e);
+        let Some(missing) = self.find_missing(watch).map_err(explain)? else {
+            return Ok(ControlFlow::Break(()));
+        };
+        if missing.runs.is_empty() {
+            if self.is_finished() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            if self.replaces() {
+                self.begin().map_err(explain)?;
+            }
+        } else {
+            self.check_finish(&missing)?;
+            if self.make_shards(crew, &missing, watch)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if !self.build.is_share() {
+            if self.build.files_hash(None)? != self.manifest.source.files {
+                return Err(self.remove_changed(&missing));
+            }
+            self.finish(&missing).map_err(explain)?;
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Goes through the shards of the part: complete ones are kept, and their `.idx` put right.
@@ -156,88 +185,95 @@ impl Build<'_> {
     /// # Errors
     /// What the system says of a file that is there and cannot be read: it is no
     /// reason to make its shard again, nor those after it.
-    fn find_missing(
-        &self,
-        folder: &CacheFolder,
-        keeps: bool,
-        complete: &mut CompleteShards<'_>,
-        watch: Watch<'_>,
-    ) -> Result<Option<MissingShards>> {
-        let independent = self.independent_shards();
-        let numbers = self.shard_numbers();
-        let places = independent.map_or(self.index.len(), |all| all.samples_of(numbers.clone()));
+    fn find_missing(&mut self, watch: Watch<'_>) -> Result<Option<MissingShards>> {
+        let numbers = self.build.shard_numbers();
         let mut missing = MissingShards {
             runs: Vec::new(),
             numbers: Vec::new(),
-            places,
+            places: match self.independent {
+                Some(all) => all.samples_of(numbers.clone()),
+                None => self.build.index.len(),
+            },
             done: 0,
         };
         for number in numbers {
-            let by_place = independent.map(|all| all.places(number..number + 1).start);
-            let first_id = by_place.unwrap_or(complete.report.samples);
-            let kept = match keeps {
-                true => self.kept_shard(folder, number, first_id)?,
-                false => None,
-            };
-            let Some((shard, hash)) = kept else {
+            let Some((shard, hash)) = self.kept_shard(number)? else {
                 missing.numbers.push(number);
-                match independent {
+                match self.independent {
                     Some(_) => continue,
                     None => break,
                 }
             };
-            let entry = folder.keep_shard(number, &shard, hash)?;
+            let entry = self.folder.keep_shard(number, &shard, hash)?;
             missing.done += (shard.samples.len() + shard.skipped.len()) as u64;
-            match self.is_share() {
-                true => complete.count(&entry, &shard),
-                false => complete.add(entry, &shard),
+            match self.build.is_share() {
+                true => self.complete.count(&entry, &shard),
+                false => self.complete.add(entry, &shard),
             }
-            complete.report.kept_samples = complete.report.samples;
-            complete.report.kept_shards = complete.report.shards;
-            let checked = self.progress(BuildPhase::Checking, missing.done, places);
+            let report = &mut self.complete.report;
+            (report.kept_samples, report.kept_shards) = (report.samples, report.shards);
+            let phase = BuildPhase::Checking;
+            let checked = self.build.progress(phase, missing.done, missing.places);
             if watch(&checked).is_break() {
                 return Ok(None);
             }
         }
-        match independent {
+        match self.independent {
             Some(all) => missing.runs = all.runs(&missing.numbers),
-            None if missing.done < places => missing.runs.push(ShardRun {
-                places: missing.done..places,
-                first_id: complete.report.samples,
-                first_shard: complete.report.shards,
+            None if missing.done < missing.places => missing.runs.push(ShardRun {
+                places: missing.done..missing.places,
+                first_id: self.complete.report.samples,
+                first_shard: self.complete.report.shards,
             }),
             None => {}
         }
         Ok(Some(missing))
     }
 
-    /// The manifest of a complete shard, with the hash of its file; under `force` none of a shard
-    /// whose tar is damaged.
-    fn kept_shard(
-        &self,
-        folder: &CacheFolder,
-        number: u64,
-        first_id: u64,
-    ) -> Result<Option<(ShardManifest, Hash128)>> {
-        let Some((shard, hash)) = folder.complete_shard(number, first_id)? else {
+    /// The manifest of a complete shard that stays, with the hash of its file. Under `force` a
+    /// shard whose tar is damaged does not stay.
+    fn kept_shard(&self, number: u64) -> Result<Option<(ShardManifest, Hash128)>> {
+        if self.existing.is_none() {
+            return Ok(None);
+        }
+        let Some((shard, hash)) = self.complete_shard(number)? else {
             return Ok(None);
         };
-        if !self.force || folder.is_undamaged(number, &shard)? {
+        if !self.build.force || self.folder.is_undamaged(number, &shard)? {
             return Ok(Some((shard, hash)));
         }
-        if self.independent_shards().is_none() {
+        if self.independent.is_none() {
             tracing::warn!(
                 "{}: damaged, so it and the shards behind it are made again",
-                ShardFile::Tar.path(folder.path(), number).display()
+                ShardFile::Tar.path(self.folder.path(), number).display()
             );
         }
         Ok(None)
     }
 
+    /// The manifest of the next shard, or of one that stands alone, where it is complete.
+    fn complete_shard(&self, number: u64) -> Result<Option<(ShardManifest, Hash128)>> {
+        let first_id = match self.independent {
+            Some(all) => all.places(number..number + 1).start,
+            None => self.complete.report.samples,
+        };
+        self.folder.complete_shard(number, first_id)
+    }
+
+    /// Whether the folder has manifest and index of the complete shards.
+    fn is_finished(&self) -> bool {
+        self.existing.as_ref().is_some_and(|there| {
+            there.complete
+                && there.shards == self.complete.entries
+                // One that an older version wrote has the right hash, and cannot be read.
+                && Index::of_cache(self.folder.path(), Some(there)).is_ok()
+        })
+    }
+
     /// # Errors
     /// Missing shards, where the call makes none.
-    fn check_finish(&self, folder: &CacheFolder, missing: &MissingShards) -> Result<()> {
-        let (BuildPart::Finish, Some(first)) = (self.part, missing.numbers.first()) else {
+    fn check_finish(&self, missing: &MissingShards) -> Result<()> {
+        let (BuildPart::Finish, Some(first)) = (self.build.part, missing.numbers.first()) else {
             return Ok(());
         };
         Err(Error::option(
@@ -245,9 +281,9 @@ impl Build<'_> {
             format!(
                 "{} lacks {} of {} shards, the first is {}: make them by `shard` first, or \
                  leave `finish` out",
-                folder.place().display(),
+                self.folder.place().display(),
                 missing.numbers.len(),
-                self.shard_numbers().end,
+                self.build.shard_numbers().end,
                 shard_name(*first)
             ),
         ))
@@ -256,29 +292,29 @@ impl Build<'_> {
     /// Makes the missing shards: the source's shards come, headers are read, the disk's room is
     /// checked, workers are started, what makes room is removed, and payloads are written.
     fn make_shards(
-        &self,
-        folder: &CacheFolder,
+        &mut self,
         crew: Ready,
-        (missing, keeps, manifest): (&MissingShards, bool, &CacheManifest),
-        complete: &mut CompleteShards<'_>,
+        missing: &MissingShards,
         watch: Watch<'_>,
     ) -> Result<ControlFlow<()>> {
-        let order = &Order::new(self.index.len(), self.options.shuffle);
+        let (build, folder) = (self.build, self.folder);
+        let (index, options) = (build.index, build.options);
+        let order = &Order::new(index.len(), options.shuffle);
         let places: Vec<_> = missing.runs.iter().map(|run| run.places.clone()).collect();
-        let independent = self.independent_shards().is_some();
         // Whichever shards are there, one that depends on others needs all headers.
-        let read = match independent {
-            true => places.clone(),
-            false => vec![0..order.samples()],
+        let all = 0..order.samples();
+        let read = match self.independent {
+            Some(_) => places.clone(),
+            None => vec![all],
         };
         let samples = || {
             let places = read.iter().cloned().flatten();
             places.filter_map(|place| order.sample(place))
         };
         // Of these files alone: other processes look at theirs.
-        let files = match independent {
-            true => Some(self.files_hash_of(samples())?),
-            false => None,
+        let files = match self.independent {
+            Some(_) => Some(build.files_hash(Some(&mut samples()))?),
+            None => None,
         };
         if self.fetch_shards(order, &read, watch)?.is_break() {
             return Ok(ControlFlow::Break(()));
@@ -287,77 +323,74 @@ impl Build<'_> {
         let Some(headers) = self.read_headers(samples(), to_read, watch)? else {
             return Ok(ControlFlow::Break(()));
         };
-        let source = (self.index, self.store.is_some());
-        headers.check(source, self.options, order, &places)?;
-        let members = SampleMembers::new(self.index, self.options.encode, &headers.formats);
+        headers.check(build.store.is_some(), options, order, &places)?;
+        let members = SampleMembers::new(index, options.encode, &headers.formats);
         let (available, fragment) = folder.available()?;
         let need = DiskEstimate {
-            index: self.index,
-            options: self.options,
+            index,
+            options,
             order,
             headers: &headers,
             members: &members,
-            samples: complete.samples.clone(),
+            samples: self.complete.samples.clone(),
             fragment,
         }
-        .need(&missing.runs, self.part == BuildPart::All)?;
-        let freed = match self.replaces(keeps) {
-            true => folder.bytes_from(complete.report.kept_shards)?,
+        .need(&missing.runs, build.part == BuildPart::All)?;
+        let freed = match self.replaces() {
+            true => folder.bytes_from(self.complete.report.kept_shards)?,
             false => 0,
         };
-        let shards = match independent {
-            true => missing.numbers.len() as u64,
-            false => {
-                let most = self.options.most_places(order.samples());
+        let shards = match self.independent {
+            Some(_) => missing.numbers.len() as u64,
+            None => {
+                let most = options.most_places(order.samples());
                 let by_places = most.map_or(0, |places| order.samples().div_ceil(places));
-                (need.bytes / self.options.shard_bytes()).max(by_places)
+                (need.bytes / options.shard_bytes()).max(by_places)
             }
         };
         let here = folder.need_here(need, shards);
         RemainingWork::check(folder, here, available.saturating_add(freed))?;
         let run = self.start_workers(crew, order, &headers, places)?;
         // Once more before anything is removed, which does not come back.
-        let read_all = self.progress(BuildPhase::ReadingHeaders, to_read, to_read);
-        if watch(&read_all).is_break() {
+        if watch(&build.progress(BuildPhase::ReadingHeaders, to_read, to_read)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        complete.report.needed_bytes = need.bytes;
+        self.complete.report.needed_bytes = need.bytes;
         let mut remaining = RemainingWork {
             folder,
-            done: complete.report.samples + complete.report.skipped,
+            done: self.complete.report.samples + self.complete.report.skipped,
             samples: missing.places,
             written: 0,
             encoded: 0,
-            need,
+            needed: need.bytes,
             freed,
         };
-        let begun = self.begin(folder, keeps, complete.report.kept_shards, manifest);
-        begun.map_err(|e| remaining.explain(e))?;
+        self.begin().map_err(|e| remaining.explain(e))?;
         let mut writer = PayloadWriter {
-            build: self,
+            build,
             folder,
             headers: &headers,
             members: &members,
             order,
-            complete,
+            complete: &mut self.complete,
             open: None,
             position: 0,
             done: missing.done,
             places: missing.places,
             written: 0,
         };
-        let written = writer.write_all(run, watch);
-        remaining.done = writer.complete.report.samples + writer.complete.report.skipped;
-        (remaining.written, remaining.encoded) = (writer.written, writer.done - missing.done);
+        let result = writer.write_all(run, watch);
         // The half shard's bytes are free again before free bytes are reported.
         writer.open = None;
-        let written = written.map_err(|e| remaining.explain(e))?;
+        (remaining.written, remaining.encoded) = (writer.written, writer.done - missing.done);
+        remaining.done = self.complete.report.samples + self.complete.report.skipped;
+        let ended = result.map_err(|e| remaining.explain(e))?;
         if let Some(files) = files
-            && self.files_hash_of(samples())? != files
+            && build.files_hash(Some(&mut samples()))? != files
         {
-            return Err(self.remove_changed(folder, missing, complete));
+            return Err(self.remove_changed(missing));
         }
-        Ok(written)
+        Ok(ended)
     }
 
     /// Has the source's shards with the samples at these places come, where it lies in a store.
@@ -368,148 +401,117 @@ impl Build<'_> {
         places: &[Range<u64>],
         watch: Watch<'_>,
     ) -> Result<ControlFlow<()>> {
-        match self.store {
-            Some(store) => {
-                let source = (self.index, self.options);
-                store.bring(source, order, places, &mut |done, samples| {
-                    watch(&self.progress(BuildPhase::Fetching, done, samples))
-                })
-            }
-            None => Ok(ControlFlow::Continue(())),
-        }
+        let build = self.build;
+        let Some(store) = build.store else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let source = (build.index, build.options);
+        store.bring(source, order, places, &mut |done, samples| {
+            watch(&build.progress(BuildPhase::Fetching, done, samples))
+        })
     }
 
-    /// The headers of these samples; none when `watch` ends it.
+    /// The headers of these samples, of which there are `count`; none when `watch` ends it.
     fn read_headers(
         &self,
         samples: impl Iterator<Item = u64>,
         count: u64,
         watch: Watch<'_>,
-    ) -> Result<Option<SourceHeaders>> {
-        let mut wanted = vec![false; self.index.len() as usize];
+    ) -> Result<Option<SourceHeaders<'a>>> {
+        let build = self.build;
+        let mut wanted = vec![false; build.index.len() as usize];
         samples.for_each(|id| wanted[id as usize] = true);
         let is_wanted = |id: u64| wanted.get(id as usize).copied().unwrap_or(false);
-        SourceHeaders::read(
-            self.index,
-            &self.options.limits(),
-            &is_wanted,
-            &mut |read| watch(&self.progress(BuildPhase::ReadingHeaders, read, count)),
-        )
+        let limits = build.options.limits();
+        SourceHeaders::read(build.index, &limits, &is_wanted, &mut |read| {
+            watch(&build.progress(BuildPhase::ReadingHeaders, read, count))
+        })
     }
 
     fn start_workers(
         &self,
         crew: Ready,
         order: &Order,
-        headers: &SourceHeaders,
+        headers: &SourceHeaders<'_>,
         places: Vec<Range<u64>>,
     ) -> Result<EncodeRun> {
+        let options = self.build.options;
         let spec = EncodeSpec {
-            encode: self.options.encode,
-            resize: self.options.resize,
-            shuffle: self.options.shuffle,
-            limits: self.options.limits(),
+            encode: options.encode,
+            resize: options.resize,
+            shuffle: options.shuffle,
+            limits: options.limits(),
         };
         let rooms = headers.rooms(order, spec.encode, spec.resize)?;
-        EncodeRun::start(crew, spec, self.index, &headers.sizes, &rooms, places)
+        EncodeRun::start(crew, spec, self.build.index, &headers.sizes, &rooms, places)
     }
 
-    /// Removes what the build replaces, from shard `first` on, and puts the begun manifest there,
-    /// if none stays.
+    /// Whether the build removes what is there and does not stay: not where others make shards
+    /// at the same time, or only some are missing.
+    fn replaces(&self) -> bool {
+        let some_stay = self.existing.is_some() && self.independent.is_some();
+        self.build.part == BuildPart::All && !some_stay
+    }
+
+    /// Removes what the build replaces, and puts the begun manifest there, if none stays.
     ///
     /// # Errors
     /// When another process that makes shares has begun with other options at the same time.
-    fn begin(
-        &self,
-        folder: &CacheFolder,
-        keeps: bool,
-        first: u64,
-        manifest: &CacheManifest,
-    ) -> Result<()> {
-        if self.replaces(keeps) {
-            return folder.begin_at(first, manifest);
+    fn begin(&self) -> Result<()> {
+        if self.replaces() {
+            let first = self.complete.report.kept_shards;
+            self.folder.remove_from(first)?;
+            return self.folder.write_manifest(&self.manifest);
         }
-        if !keeps {
-            folder.begin(manifest)?;
-            self.existing_manifest(folder, manifest)?;
+        if self.existing.is_none() {
+            self.folder.begin(&self.manifest)?;
+            self.build.existing_manifest(self.folder, &self.manifest)?;
         }
         Ok(())
     }
 
-    /// Fingerprint of the source's files, beside that of its index.
-    ///
-    /// # Errors
-    /// A file of the source that cannot be looked at.
-    fn files_hash(&self) -> Result<Hash128> {
-        match self.store {
-            Some(store) => Ok(store.fingerprint()),
-            None => files_hash(self.index),
-        }
-    }
-
-    /// The same of the files of these samples alone. Shards out of a store came by their
-    /// checksums, and cannot change here.
-    fn files_hash_of(&self, ids: impl Iterator<Item = u64>) -> Result<Hash128> {
-        match self.store {
-            Some(store) => Ok(store.fingerprint()),
-            None => files_hash_of(self.index, ids),
-        }
-    }
-
     /// Removes the shards that this call made of a source that changed meanwhile: which of them
     /// are of which files is not known. Returns the error.
-    fn remove_changed(
-        &self,
-        folder: &CacheFolder,
-        missing: &MissingShards,
-        complete: &CompleteShards<'_>,
-    ) -> Error {
-        let made = complete.report.kept_shards..complete.report.shards;
-        let removed = match self.independent_shards() {
-            Some(_) => folder.remove_shards(&missing.numbers),
-            None => folder.remove_shards(&made.collect::<Vec<_>>()),
+    fn remove_changed(&self, missing: &MissingShards) -> Error {
+        let report = &self.complete.report;
+        let removed = match self.independent {
+            Some(_) => self.folder.remove_shards(&missing.numbers),
+            None => {
+                let made: Vec<u64> = (report.kept_shards..report.shards).collect();
+                self.folder.remove_shards(&made)
+            }
         };
-        if let Err(e) = removed {
-            return e;
-        }
-        Error::dataset(
-            self.index.root(),
-            "its files changed while the cache was built, so the shards made of them are removed: \
-             build again (with `force` if the files stay as they are now)",
-        )
+        removed.err().unwrap_or_else(|| {
+            Error::dataset(
+                self.build.index.root(),
+                "its files changed while the cache was built, so the shards made of them are \
+                 removed: build again (with `force` if the files stay as they are now)",
+            )
+        })
     }
 
     /// Writes index and manifest of all shards, which are there.
-    fn finish(
-        &self,
-        folder: &CacheFolder,
-        (missing, existing): (&MissingShards, &Option<CacheManifest>),
-        complete: &mut CompleteShards<'_>,
-        mut manifest: CacheManifest,
-    ) -> Result<()> {
-        if let Some(all) = self
-            .independent_shards()
-            .filter(|_| !missing.runs.is_empty())
-        {
+    fn finish(&mut self, missing: &MissingShards) -> Result<()> {
+        if self.independent.is_some() && !missing.runs.is_empty() {
             // In the order of their numbers, which is not that in which they were made.
-            complete.clear();
-            for number in self.shard_numbers() {
-                let first = all.places(number..number + 1).start;
-                let Some((shard, hash)) = folder.complete_shard(number, first)? else {
+            self.complete.clear();
+            for number in self.build.shard_numbers() {
+                let Some((shard, hash)) = self.complete_shard(number)? else {
                     return Err(Error::dataset(
-                        ShardFile::Tar.path(&folder.place(), number),
+                        ShardFile::Tar.path(&self.folder.place(), number),
                         "was there, and is not any more: build again, and let nothing else write \
                          to this folder",
                     ));
                 };
-                complete.add(folder.keep_shard(number, &shard, hash)?, &shard);
+                let entry = self.folder.keep_shard(number, &shard, hash)?;
+                self.complete.add(entry, &shard);
             }
-            if is_finished(folder, existing, complete) {
+            if self.is_finished() {
                 return Ok(());
             }
         }
-        let report = &complete.report;
-        if report.skipped > 0 && self.options.on_error == OnBadSample::Stop {
+        let report = &self.complete.report;
+        if report.skipped > 0 && self.build.options.on_error == OnBadSample::Stop {
             return Err(Error::option(
                 "on_error",
                 format!(
@@ -520,30 +522,18 @@ impl Build<'_> {
             ));
         }
         if report.samples == 0 {
-            return Err(no_picture(self.index, complete.first_reason()));
+            let reason = self.complete.first_reason();
+            return Err(no_picture(self.build.index, reason));
         }
-        complete.list_skipped(folder)?;
-        let path = folder.path().join(INDEX);
-        complete.take_samples().seal()?.write(&path)?;
+        self.complete.list_skipped(self.folder)?;
+        let path = self.folder.path().join(INDEX);
+        self.complete.take_samples().seal()?.write(&path)?;
+        let manifest = &mut self.manifest;
         manifest.complete = true;
-        manifest.samples = complete.report.samples;
-        manifest.skipped = complete.report.skipped;
-        manifest.shards.clone_from(&complete.entries);
+        manifest.samples = self.complete.report.samples;
+        manifest.skipped = self.complete.report.skipped;
+        manifest.shards = std::mem::take(&mut self.complete.entries);
         manifest.index = Some(file_hash(&path)?);
-        folder.write_manifest(&manifest).map(|_| ())
+        self.folder.write_manifest(manifest)
     }
-}
-
-/// Whether the folder has manifest and index of the complete shards.
-fn is_finished(
-    folder: &CacheFolder,
-    existing: &Option<CacheManifest>,
-    complete: &CompleteShards<'_>,
-) -> bool {
-    existing.as_ref().is_some_and(|there| {
-        there.complete
-            && there.shards == complete.entries
-            // One that an older version wrote has the right hash, and cannot be read.
-            && Index::of_cache(folder.path(), Some(there)).is_ok()
-    })
 }

@@ -15,7 +15,6 @@ use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_file::{Member, ShardFileWriter};
 use crate::cache::source_headers::SourceHeaders;
 use crate::cache::upload::LOOK;
-use crate::cache::{OnBadSample, faults};
 use crate::data::shard::manifest::SkippedEntry;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::encode::payload::Order;
@@ -25,7 +24,7 @@ use crate::jobs::encode::run::EncodeRun;
 pub(super) struct PayloadWriter<'a, 'c> {
     pub(super) build: &'a Build<'a>,
     pub(super) folder: &'a CacheFolder,
-    pub(super) headers: &'a SourceHeaders,
+    pub(super) headers: &'a SourceHeaders<'a>,
     pub(super) members: &'a SampleMembers<'a>,
     pub(super) order: &'a Order,
     pub(super) complete: &'a mut CompleteShards<'c>,
@@ -173,26 +172,12 @@ impl PayloadWriter<'_, '_> {
     /// # Errors
     /// The fault, where it ends the build.
     fn skip_sample(&mut self, fault: SampleFault) -> Result<()> {
-        let id = self.source()?;
-        let stop = |fault| {
-            Err(Error::Sample {
-                id,
-                path: self.build.index.path(id),
-                fault,
-            })
-        };
-        let is_lasting = self.headers.is_lasting(self.build.index, id, &fault);
-        if self.build.options.on_error == OnBadSample::Stop {
-            return stop(faults::stopping(fault, is_lasting));
-        }
-        if !is_lasting {
-            return stop(faults::passing(fault));
-        }
-        let path = self.build.index.relative_path(id);
+        let (id, index) = (self.source()?, self.build.index);
+        let on_error = self.build.options.on_error;
         let entry = SkippedEntry {
             source: id,
-            path: path.to_string_lossy().into_owned(),
-            reason: fault.reason,
+            reason: self.headers.leave_out(on_error, id, fault)?,
+            path: index.relative_path(id).to_string_lossy().into_owned(),
         };
         match &mut self.open {
             Some(shard) => shard.skip(entry),

@@ -101,7 +101,7 @@ pub(super) fn prepare(
         stage.remove_manifest()?;
     }
     match begun {
-        Some(begun) if !is_ours => stage.write_manifest(begun).map(|_| ()),
+        Some(begun) if !is_ours => stage.write_manifest(begun),
         _ => Ok(()),
     }
 }

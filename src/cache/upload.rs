@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cache::changes;
-use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::layout::{INDEX, ShardFile, remove_file, shard_name};
 use crate::cache::options::BuildPart;
 use crate::cache::report::SendReport;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
@@ -36,25 +35,6 @@ enum Start {
     ToBegin(Option<Hash128>),
     /// This build's, which says that it is begun.
     Begun(Hash128),
-}
-
-/// What of a cache is in the store.
-pub(super) enum InStore {
-    All(CacheManifest),
-    /// Shards may be, of this build. With what it began.
-    Begun(CacheManifest),
-    /// Nothing that stays.
-    Nothing,
-}
-
-impl InStore {
-    /// The manifest of a cache that is begun.
-    pub(super) fn begun(&self) -> Option<&CacheManifest> {
-        match self {
-            Self::Begun(manifest) => Some(manifest),
-            Self::All(_) | Self::Nothing => None,
-        }
-    }
 }
 
 /// A cache on its way.
@@ -97,17 +77,21 @@ impl CacheUpload {
         self.sender.address()
     }
 
-    /// Finds out what the store has of the cache that is `wanted`.
+    /// The manifest in the store whose build goes on, or is complete; none where there is none, or
+    /// where what is there is replaced.
     ///
     /// # Errors
     /// A cache of other options or another source, unless it is to be replaced; files of a cache
     /// that is none.
-    pub(super) fn compare(&mut self, wanted: &CacheManifest, part: BuildPart) -> Result<InStore> {
+    pub(super) fn existing_manifest(
+        &mut self,
+        wanted: &CacheManifest,
+        part: BuildPart,
+    ) -> Result<Option<CacheManifest>> {
         let mut found = self.manifest()?;
-        if found.is_none() {
-            let Some(name) = self.first_file()? else {
-                return Ok(InStore::Nothing);
-            };
+        if found.is_none()
+            && let Some(name) = self.first_file()?
+        {
             // Another share may have sent both since: its manifest goes first.
             found = self.manifest()?;
             if found.is_none() {
@@ -121,22 +105,19 @@ impl CacheUpload {
             }
         }
         let Some((there, hash)) = found else {
-            return Ok(InStore::Nothing);
+            return Ok(None);
         };
         let changed = changes::between(&there, wanted);
         if changed.is_empty() && !self.replace {
             self.start = Start::Begun(hash);
-            return Ok(match there.complete {
-                true => InStore::All(there),
-                false => InStore::Begun(there),
-            });
+            return Ok(Some(there));
         }
         // As in a folder: where no shard is complete, nothing is lost.
         let alone = part == BuildPart::All;
-        if self.replace || (alone && !there.complete && !self.has_a_shard()?) {
+        if self.replace || (alone && !there.complete && !self.has(&ShardFile::Manifest.name(0))?) {
             self.start = Start::ToBegin(Some(hash));
             self.replaced = Some(there.shards.len() as u64);
-            return Ok(InStore::Nothing);
+            return Ok(None);
         }
         let address = self.address().as_str().as_ref();
         Err(changes::refused(address, "address", &changed))
@@ -172,21 +153,20 @@ impl CacheUpload {
         }
     }
 
+    fn has(&mut self, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.found(&Request::Has { name })
+    }
+
     /// A file of a cache that is in the store: of shards from the first on, and the index.
     fn first_file(&mut self) -> Result<Option<String>> {
-        let names = [ShardFile::Manifest.name(0), ShardFile::Tar.name(0)];
-        for name in names.into_iter().chain([INDEX.to_owned()]) {
-            if self.found(&Request::Has { name: name.clone() })? {
+        let [manifest, tar] = [ShardFile::Manifest, ShardFile::Tar].map(|file| file.name(0));
+        for name in [manifest, tar, INDEX.to_owned()] {
+            if self.has(&name)? {
                 return Ok(Some(name));
             }
         }
         Ok(None)
-    }
-
-    /// Whether the first shard is complete in the store.
-    fn has_a_shard(&mut self) -> Result<bool> {
-        let name = ShardFile::Manifest.name(0);
-        self.found(&Request::Has { name })
     }
 
     /// Finds out which of these shards are in the store; ends at the first that is not, where
@@ -211,10 +191,7 @@ impl CacheUpload {
             };
             for (number, bytes) in (shards.start..end).zip(there) {
                 match bytes {
-                    Some(bytes) => {
-                        self.up.insert(number, bytes);
-                        self.remove_tar(number)?;
-                    }
+                    Some(bytes) => self.note_up(number, bytes)?,
                     None if in_turn => return Ok(ControlFlow::Continue(())),
                     None => {}
                 }
@@ -323,8 +300,13 @@ impl CacheUpload {
                 "{shard} went up, and was not sent"
             )));
         };
+        self.note_up(number, bytes)
+    }
+
+    /// A shard is in the store. Its tar goes from the stage; its manifest is read again.
+    fn note_up(&mut self, number: u64, bytes: u64) -> Result<()> {
         self.up.insert(number, bytes);
-        self.remove_tar(number)
+        remove_file(&ShardFile::Tar.path(&self.stage, number))
     }
 
     /// Waits until all is there.
@@ -336,15 +318,6 @@ impl CacheUpload {
             self.hear(LOOK)?;
         }
         Ok(())
-    }
-
-    /// Removes a shard that is in the store from the stage, but for what is read of it again.
-    fn remove_tar(&self, number: u64) -> Result<()> {
-        let path = ShardFile::Tar.path(&self.stage, number);
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
-            _ => Ok(()),
-        }
     }
 
     /// Removes shards from the store.
@@ -375,14 +348,11 @@ impl CacheUpload {
     fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
         self.remove(shards..named)?;
         let mut number = shards.max(named);
-        loop {
-            let name = ShardFile::Tar.name(number);
-            if !self.found(&Request::Has { name })? {
-                return Ok(());
-            }
+        while self.has(&ShardFile::Tar.name(number))? {
             self.remove([number])?;
             number += 1;
         }
+        Ok(())
     }
 
     /// Puts index and manifest there, after all `shards`, and removes what a cache that was
