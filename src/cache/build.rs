@@ -1,7 +1,7 @@
 //! A cache is built: in one go or share by share, each part in a folder or on the way to an
 //! object store.
 //!
-//! In the consumer. How the shards of a part are made is in `parts`, behind [`Build::build_in`].
+//! In the consumer. How the shards of a part are made is in `parts`, behind `Build::build_in`.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;

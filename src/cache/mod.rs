@@ -19,8 +19,8 @@
 //!    shards come from a store and have no room here at a time.
 //! 3. `build_part` holds the folder. On the way to a store that is a stage: `build_into_store`
 //!    compares the store, and at the end `send_rest` waits for it.
-//! 4. `Build::build_in` (`parts`) builds a part in its folder, whatever part it is:
-//!    `existing_manifest`, `find_missing`, `make_shards`, `finish`.
+//! 4. `Build::build_in` (`parts`) builds a part in its folder, whatever part it is. After
+//!    `existing_manifest`, `PartBuild::run` calls `find_missing`, `make_shards` and `finish`.
 //! 5. `make_shards` takes a list of shards: `fetch_shards`, `read_headers`, `DiskEstimate::need`,
 //!    `start_workers`, `begin`, `PayloadWriter::write_all`.
 //!

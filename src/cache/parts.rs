@@ -1,7 +1,7 @@
 //! How a part of a cache is built in a folder, whatever part it is and wherever it goes then:
 //! what is there is compared and kept, what is missing is made, and the cache is finished.
 //!
-//! In the consumer. [`Build::build_in`] names the steps in their order. Never in here: printing,
+//! In the consumer. `PartBuild::run` has the steps in their order. Never in here: printing,
 //! pictures, bytes of shards.
 
 use std::ops::{ControlFlow, Range};
