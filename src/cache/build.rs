@@ -1,284 +1,277 @@
-//! A cache is built: what is gone on with, what is refused, and how it ends.
+//! A cache is built: in one go or share by share, each part in a folder or on the way to an
+//! object store.
 //!
-//! In the consumer. Never in here: printing, pictures, bytes of shards.
+//! In the consumer. How the shards of a part are made is in `parts`, behind `Build::build_in`.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
 
-use crate::cache::asked::{Build, Watch};
-use crate::cache::changes;
-use crate::cache::folder::{Folder, file_hash};
-use crate::cache::layout::INDEX;
-use crate::cache::members::Members;
-use crate::cache::need::{Outlook, Start};
+use crate::cache::folder::CacheFolder;
+use crate::cache::missing_shards::IndependentShards;
 use crate::cache::options::{BuildOptions, BuildPart};
-use crate::cache::report::{BuildPhase, BuildReport, losses};
-use crate::cache::so_far::State;
-use crate::cache::storage::Left;
-use crate::cache::surveyed::{Surveyed, no_picture};
-use crate::cache::writing::Writing;
-use crate::data::index::{CachedSamples, Index};
-use crate::data::shard::manifest::{CacheManifest, Hash128, Manifest, SourceEntry, VERSION};
+use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SendReport};
+use crate::cache::source_shards::SourceShards;
+use crate::cache::stage::{self, StoreTarget};
+use crate::cache::upload::{CacheUpload, LOOK};
+use crate::data::index::{Index, ScanReport};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
 use crate::error::{Error, Result};
-use crate::jobs::encode::payload::Order;
-use crate::jobs::encode::run::EncodeRun;
-use crate::jobs::encode::spec::EncodeSpec;
-use crate::pool::crew::Ready;
+use crate::jobs::kinds::KINDS;
+use crate::pool::crew::{Crew, Ready};
+
+/// Receives the progress of a build, and may end it.
+pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
+
+/// What stays the same while one part of a cache is built.
+#[derive(Clone, Copy)]
+pub(super) struct Build<'a> {
+    pub(super) index: &'a Index,
+    pub(super) options: &'a BuildOptions,
+    /// Which part of the cache is made.
+    pub(super) part: BuildPart,
+    pub(super) force: bool,
+    /// What reading the source's names found; none of a saved index, or a cache.
+    pub(super) scan: Option<&'a ScanReport>,
+    /// Which share this is, and of how many, where one call makes all shares.
+    pub(super) round: Option<(u64, u64)>,
+    /// The source's shards, where it lies in an object store.
+    pub(super) store: Option<&'a SourceShards>,
+}
+
+/// Where a cache is built.
+#[derive(Clone, Copy)]
+pub(super) enum Destination<'a> {
+    Folder(&'a Path),
+    Store(&'a StoreTarget),
+}
 
 impl Build<'_> {
-    /// Builds what is missing in `folder`.
-    pub(super) fn run(
+    /// Builds the cache, or a part of it: in one go where its source has room here.
+    ///
+    /// # Errors
+    /// As [`Builder::build`](crate::cache::Builder::build).
+    pub(super) fn build(
         &self,
-        folder: &Folder,
+        destination: Destination<'_>,
+        (crew, ready): (&Crew, Ready),
+        watch: Watch<'_>,
+    ) -> Result<BuildReport> {
+        let shares = match (self.part, self.store) {
+            (BuildPart::All, Some(store)) => store.shares_that_fit(self.index, self.options),
+            _ => None,
+        };
+        match shares {
+            Some(of) => self.build_in_shares(of, destination, (crew, ready), watch),
+            None => self.build_part(destination, ready, watch),
+        }
+    }
+
+    /// Makes `of` shares one after the other, then index and manifest. Each share's shards of the
+    /// source come once.
+    fn build_in_shares(
+        &self,
+        of: u64,
+        destination: Destination<'_>,
+        (crew, ready): (&Crew, Ready),
+        watch: Watch<'_>,
+    ) -> Result<BuildReport> {
+        let is_new = match destination {
+            Destination::Folder(folder) => !folder.join(CACHE_MANIFEST).exists(),
+            Destination::Store(_) => false,
+        };
+        if self.force && !is_new {
+            return Err(Error::option(
+                "force",
+                format!(
+                    "`force` makes all shards again, and the source has room here in {of} parts \
+                     alone: give a `fetch_limit` with room for all of it, or remove the cache"
+                ),
+            ));
+        }
+        let shares = (0..of).map(|number| BuildPart::Share { number, of });
+        let (mut report, mut ready) = (BuildReport::default(), Some(ready));
+        for part in shares.chain([BuildPart::Finish]) {
+            let build = Build {
+                part,
+                round: match part {
+                    BuildPart::Share { number, of } => Some((number, of)),
+                    _ => None,
+                },
+                force: false,
+                ..*self
+            };
+            let crew = match ready.take() {
+                Some(ready) => ready,
+                None => crew.clone().launch(KINDS)?,
+            };
+            let made = build.build_part(destination, crew, watch)?;
+            report = match part {
+                BuildPart::Finish => report.ended_by(made),
+                _ => report.and(made),
+            };
+            if !report.complete {
+                break;
+            }
+        }
+        Ok(report)
+    }
+
+    fn build_part(
+        &self,
+        destination: Destination<'_>,
         crew: Ready,
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
-        if let Some(each) = self.options.shard_samples {
-            return self.run_apart(folder, crew, watch, each);
-        }
-        let mut state = State::new(self.index);
-        if watch(&self.progress(BuildPhase::Checking, 0)).is_break() {
-            return Ok(state.into_report(self.began, false));
-        }
-        let mut wanted = self.manifest()?;
-        let mut first = Start::default();
-        let there = self.there(folder, &wanted)?;
-        let nothing = Left::nothing(folder);
-        if let Some(there) = &there {
-            // What the first call knew: a later one may be told of the same samples by
-            // indexes, which do not have it.
-            wanted.source.lost.clone_from(&there.source.lost);
-            let checked = folder.each_complete(self.force, |entry, manifest| {
-                first.position += (manifest.samples.len() + manifest.skipped.len()) as u64;
-                state.keep(self.index, entry, manifest);
-                watch(&self.progress(BuildPhase::Checking, first.position))
-            });
-            let checked = checked.map_err(|e| nothing.explain(e))?;
-            first.id = state.report.samples;
-            first.shard = state.report.shards;
-            state.report.kept_samples = state.report.samples;
-            state.report.kept_shards = state.report.shards;
-            if checked.is_break() {
-                return Ok(state.into_report(self.began, false));
+        match destination {
+            Destination::Folder(path) => {
+                self.build_in(&CacheFolder::open(path, self.part)?, crew, watch)
             }
+            Destination::Store(target) => self.build_into_store(target, crew, watch),
         }
-        let done = first.position >= self.index.len();
-        if done && there.is_some_and(|m| self.is_finished(folder, &m, &state)) {
-            return Ok(state.into_report(self.began, true));
-        }
-        if done {
-            let begun = folder.begin_at(first.shard, &wanted);
-            begun.map_err(|e| nothing.explain(e))?;
-        } else {
-            let went = self.go_on(folder, crew, watch, first, &wanted, &mut state)?;
-            if went.is_break() {
-                return Ok(state.into_report(self.began, false));
-            }
-        }
-        if state.report.samples == 0 {
-            let examples = &state.report.skipped_examples;
-            let reason = examples.first().map_or("", |s| &s.reason);
-            return Err(no_picture(self.index, reason));
-        }
-        if self.files_hash()? != wanted.source.files {
-            // Nobody knows which of these are of which files.
-            let made: Vec<u64> = (first.shard..state.report.shards).collect();
-            folder.remove_shards(&made)?;
-            folder.remove_from(first.shard)?;
-            return Err(Error::dataset(
-                self.index.root(),
-                "its files changed while the cache was built, so the shards made of them are \
-                 removed: build again (with `force` if the files stay as they are now)",
-            ));
-        }
-        state
-            .list_behind(folder, self.index)
-            .map_err(|e| nothing.explain(e))?;
-        let none = CachedSamples::new(self.index);
-        let index = std::mem::replace(&mut state.samples, none).seal()?;
-        let path = folder.path().join(INDEX);
-        index.write(&path).map_err(|e| nothing.explain(e))?;
-        wanted.complete = true;
-        wanted.samples = state.report.samples;
-        wanted.skipped = state.report.skipped;
-        wanted.shards.clone_from(&state.shards);
-        wanted.index = Some(file_hash(&path)?);
-        folder
-            .write_manifest(&wanted)
-            .map_err(|e| nothing.explain(e))?;
-        Ok(state.into_report(self.began, true))
     }
 
-    /// Encodes and writes all places from `first` on. What stands there is removed
-    /// once nothing that can be told before speaks against the build.
-    fn go_on(
+    /// Builds what the store lacks in a stage, and sends it there.
+    fn build_into_store(
         &self,
-        folder: &Folder,
+        target: &StoreTarget,
         crew: Ready,
         watch: Watch<'_>,
-        first: Start,
-        wanted: &CacheManifest,
-        state: &mut State,
-    ) -> Result<ControlFlow<()>> {
-        let order = &Order::new(self.index.len(), self.options.shuffle);
-        let BuildOptions { encode, resize, .. } = *self.options;
-        let limits = self.options.limits();
-        // All headers are read, whichever shards of the cache are there.
-        let all = 0..order.samples();
-        if self.bring(order, &[all], watch)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        let mut reading = |read| watch(&self.progress(BuildPhase::ReadingHeaders, read));
-        let Some(surveyed) = Surveyed::of(self.index, &limits, &|_| true, &mut reading)? else {
-            return Ok(ControlFlow::Break(()));
-        };
-        let to_the_end = first.position..order.samples();
-        let parts = vec![to_the_end];
-        let source = (self.index, self.store.is_some());
-        surveyed.check(source, self.options, order, &parts)?;
-        let members = Members::new(self.index, encode, &surveyed.formats);
-        let (available, fragment) = folder.available()?;
-        let need = Outlook {
-            index: self.index,
-            options: self.options,
-            order,
-            surveyed: &surveyed,
-            members: &members,
-            samples: state.samples.clone(),
-            fragment,
-        }
-        .need(first)?;
-        let freed = folder.bytes_from(first.shard)?;
-        let places = self.options.most_places(order.samples());
-        let by_places = places.map_or(0, |each| order.samples().div_ceil(each));
-        let shards = (need.bytes / self.options.shard_bytes()).max(by_places);
-        let here = folder.need_here(need, shards);
-        Left::check(folder, here, available.saturating_add(freed))?;
-        let spec = EncodeSpec {
-            encode,
-            resize,
-            shuffle: self.options.shuffle,
-            limits,
-        };
-        let rooms = surveyed.rooms(order, encode, resize)?;
-        let run = EncodeRun::start(crew, spec, self.index, &surveyed.sizes, &rooms, parts)?;
-        let left = |state: &State, written, encoded| Left {
-            folder,
-            done: state.report.samples + state.report.skipped,
-            samples: order.samples(),
-            written,
-            encoded,
-            need,
-            freed,
-        };
-        // Asked once more: what is removed now does not come back.
-        let read = self.progress(BuildPhase::ReadingHeaders, self.index.len());
-        if watch(&read).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        state.report.needed_bytes = need.bytes;
-        let begun = folder.begin_at(first.shard, wanted);
-        begun.map_err(|e| left(state, 0, 0).explain(e))?;
-        let mut writing = Writing {
-            build: self,
-            folder,
-            surveyed: &surveyed,
-            members: &members,
-            order,
-            state,
-            open: None,
-            waiting: Vec::new(),
-            position: first.position,
-            done: first.position,
-            places: self.index.len(),
-            written: 0,
-            need,
-        };
-        let result = writing.all(run, watch);
-        // The half shard's bytes are free again before anybody is told of free bytes.
-        let (written, encoded) = (writing.written, writing.position - first.position);
-        writing.open = None;
-        result.map_err(|e| left(state, written, encoded).explain(e))
-    }
-
-    /// The manifest that is there and is to be gone on with; none: nothing is
-    /// there, or nothing that is to stay. Removes nothing.
-    ///
-    /// # Errors
-    /// A cache of other options or another source, unless it is to be replaced.
-    pub(super) fn there(
-        &self,
-        folder: &Folder,
-        wanted: &CacheManifest,
-    ) -> Result<Option<CacheManifest>> {
-        let there = match folder.manifest() {
-            // What begins as ours was ours; any other file of this name never is.
-            Err(e) if self.force && e.is_usage() && Index::is_cache(folder.path()) => {
-                tracing::warn!("{e}. It is built again");
-                return Ok(None);
+    ) -> Result<BuildReport> {
+        let path = target.stage(self.part);
+        let mut stage = CacheFolder::open(&path, self.part)?;
+        let manifest = self.new_manifest()?;
+        let (address, helper) = (target.address.clone(), target.helper.clone());
+        let opened = CacheUpload::open(address, helper, &path, self.force)
+            .and_then(|mut upload| Ok((upload.existing_manifest(&manifest, self.part)?, upload)));
+        let (existing, mut upload) = match opened {
+            Err(e) if stage.is_bare()? => {
+                stage::remove(stage)?;
+                return Err(e);
             }
-            there => there?,
+            opened => opened?,
         };
-        let Some(there) = there else {
-            return Ok(None);
-        };
-        let changed = changes::between(&there, wanted);
-        if changed.is_empty() {
-            return Ok(Some(there));
+        if let Some(complete) = existing.as_ref().filter(|existing| existing.complete) {
+            stage::remove(stage)?;
+            target.remove_stages();
+            return Ok(self.report_of_stored(complete));
         }
-        // Where no shard is complete, nothing is lost; but of those that make shares, another
-        // may be about to write one.
-        let alone = self.part == BuildPart::All;
-        if self.force || (alone && !there.complete && folder.is_bare()?) {
-            return Ok(None);
+        stage::prepare(&stage, existing.as_ref(), &manifest, self.force)?;
+        if existing.is_some() {
+            let in_turn = self.independent_shards().is_none();
+            let checking = self.progress(BuildPhase::Checking, 0, self.index.len());
+            let looked = upload.look(self.shard_numbers(), in_turn, &mut || watch(&checking))?;
+            if looked.is_break() {
+                return Ok(BuildReport {
+                    sent: Some(upload.report()),
+                    ..BuildReport::default()
+                });
+            }
         }
-        Err(Error::dataset(
-            folder.path(),
-            format!(
-                "holds a cache with other settings: {}. Name another folder, or use `force` to \
-                 replace this one",
-                changed.join("; ")
+        stage.sends(upload);
+        let built = self.build_in(&stage, crew, watch);
+        let built = built.and_then(|report| self.send_rest(&stage, report, watch));
+        match &built {
+            Ok(report) if !report.complete => {}
+            // To finish makes nothing that is worth keeping.
+            Err(_) if self.part != BuildPart::Finish && !stage.is_bare()? => tracing::warn!(
+                "what is built and not yet in {} is kept in {}: the same command goes on with it",
+                target.address,
+                path.display()
             ),
-        ))
+            _ => {
+                stage::remove(stage)?;
+                if built.is_ok() && !self.is_share() {
+                    target.remove_stages();
+                }
+            }
+        }
+        built
     }
 
-    /// Whether nothing is missing behind the last shard.
-    pub(super) fn is_finished(
+    /// Waits until the store has all shards of the stage; then index and manifest go there, but
+    /// not by a share.
+    fn send_rest(
         &self,
-        folder: &Folder,
-        there: &CacheManifest,
-        state: &State,
-    ) -> bool {
-        there.complete
-            && there.shards == state.shards
-            // One that an older version wrote has the right hash, and cannot be read.
-            && Index::of_cache(folder.path(), Some(there)).is_ok()
+        stage: &CacheFolder,
+        mut report: BuildReport,
+        watch: Watch<'_>,
+    ) -> Result<BuildReport> {
+        let Some(mut upload) = stage.upload() else {
+            return Ok(report);
+        };
+        while report.complete && !upload.is_done() {
+            upload.hear(LOOK)?;
+            let progress = BuildProgress {
+                shards: report.shards,
+                bytes: report.bytes,
+                needed_bytes: report.needed_bytes,
+                shards_up: upload.report().shards_up,
+                ..self.progress(BuildPhase::Sending, report.samples, report.samples)
+            };
+            report.complete = watch(&progress).is_continue();
+        }
+        if report.complete && !self.is_share() {
+            upload.end(report.shards)?;
+        }
+        report.sent = Some(upload.report());
+        Ok(report)
     }
 
-    /// The manifest of a cache that is begun.
-    ///
-    /// # Errors
-    /// A file of the source that cannot be looked at.
-    pub(super) fn manifest(&self) -> Result<CacheManifest> {
-        let names = self.index.classes().iter();
-        Ok(CacheManifest {
-            format: CacheManifest::FORMAT.into(),
-            version: VERSION,
-            checksum: Hash128(0),
-            featherload: env!("CARGO_PKG_VERSION").into(),
-            complete: false,
-            options: self.options.entry(self.index.len()),
-            source: SourceEntry {
-                samples: self.index.len(),
-                index: Hash128(self.index.hash()),
-                files: self.files_hash()?,
-                lost: self.scan.map(losses),
-            },
-            classes: names.map(|n| n.to_string_lossy().into_owned()).collect(),
-            label_width: self.index.label_width() as u64,
-            samples: 0,
-            skipped: 0,
-            shards: Vec::new(),
-            index: None,
-        })
+    /// The report of a part whose cache is in the store as a whole.
+    fn report_of_stored(&self, there: &CacheManifest) -> BuildReport {
+        let numbers = self.part.shards(there.shards.len() as u64);
+        let shards = &there.shards[numbers.start as usize..numbers.end as usize];
+        let samples: u64 = shards.iter().map(|shard| shard.samples).sum();
+        let skipped = match self.independent_shards() {
+            Some(all) if self.is_share() => all.samples_of(numbers) - samples,
+            _ => there.skipped,
+        };
+        let shards_up = shards.len() as u64;
+        BuildReport {
+            complete: true,
+            samples,
+            skipped,
+            shards: shards_up,
+            bytes: shards.iter().map(|shard| shard.bytes).sum(),
+            kept_samples: samples,
+            kept_shards: shards_up,
+            sent: Some(SendReport {
+                shards_up,
+                ..SendReport::default()
+            }),
+            ..BuildReport::default()
+        }
+    }
+
+    pub(super) fn is_share(&self) -> bool {
+        matches!(self.part, BuildPart::Share { .. })
+    }
+
+    /// Which samples each shard is made of; none where that depends on the shards before it.
+    pub(super) fn independent_shards(&self) -> Option<IndependentShards> {
+        IndependentShards::of(self.options, self.index.len())
+    }
+
+    /// The numbers of this part's shards; where they are not known before, the most there may be.
+    pub(super) fn shard_numbers(&self) -> Range<u64> {
+        match self.independent_shards() {
+            Some(shards) => self.part.shards(shards.len()),
+            None => 0..self.index.len(),
+        }
+    }
+
+    /// The progress of a phase over `samples`, before anything is written.
+    pub(super) fn progress(&self, phase: BuildPhase, done: u64, samples: u64) -> BuildProgress<'_> {
+        BuildProgress {
+            phase,
+            samples,
+            done,
+            shards: 0,
+            bytes: 0,
+            needed_bytes: 0,
+            shards_up: 0,
+            share: self.round,
+            scan: self.scan,
+        }
     }
 }

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::cache::asked::Build;
-use crate::cache::from_store::FromStore;
-use crate::cache::into_store::{Target, default_stages};
+use crate::cache::build::{Build, Destination};
 use crate::cache::overlap;
+use crate::cache::source_shards::SourceShards;
+use crate::cache::stage::{StoreTarget, default_stages};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::ScanReport;
 use crate::error::{Error, Result};
@@ -194,7 +194,7 @@ impl Builder {
         if fetcher.is_none() {
             index.check_is_here("a cache is not made of it")?;
         }
-        let store = fetcher.map(FromStore::new).transpose()?;
+        let store = fetcher.map(SourceShards::new).transpose()?;
         self.options.check_with(&index)?;
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
@@ -205,18 +205,22 @@ impl Builder {
             options: &self.options,
             part: self.part,
             force: self.force,
-            began,
             scan: scan.as_ref(),
             round: None,
             store: store.as_ref(),
         };
-        let mut report = build.run_in_rounds((&self.folder, target), (&crew, ready), watch)?;
-        report.fetched = store.as_ref().map(FromStore::report);
+        let destination = match &target {
+            Some(target) => Destination::Store(target),
+            None => Destination::Folder(&self.folder),
+        };
+        let mut report = build.build(destination, (&crew, ready), watch)?;
+        report.seconds = began.elapsed().as_secs_f64();
+        report.fetched = store.as_ref().map(SourceShards::report);
         Ok(report.with_scan(scan))
     }
 
     /// The store that the cache is built into; none where it is a folder.
-    fn target(&self) -> Result<Option<Target>> {
+    fn target(&self) -> Result<Option<StoreTarget>> {
         if !Address::is_one(&self.folder) {
             return match &self.stages {
                 None => Ok(None),
@@ -231,9 +235,9 @@ impl Builder {
             Some(stages) => stages.clone(),
             None => default_stages()?,
         };
-        Ok(Some(Target {
+        Ok(Some(StoreTarget {
             address: Address::parse(&self.folder)?,
-            // The sender, too, is told of it.
+            // The sender, another process, gets it too.
             stages: std::path::absolute(&stages).map_err(|e| Error::io_at("find", &stages, e))?,
             helper: self.crew.helper.clone(),
         }))

@@ -2,68 +2,52 @@
 //!
 //! Pure.
 
-use crate::cache::OnBadSample;
-use crate::data::shard::manifest::{CacheManifest, OptionsEntry};
+use std::path::Path;
 
-fn size_of_shards(options: &OptionsEntry) -> String {
-    match options.stand_alone() {
-        true => "none".into(),
-        false => options.shard_size.to_string(),
-    }
+use crate::cache::OnBadSample;
+use crate::data::shard::manifest::CacheManifest;
+use crate::error::Error;
+
+/// The settings of a cache, as people read them.
+fn settings(manifest: &CacheManifest) -> [(&'static str, String); 9] {
+    let options = &manifest.options;
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
+    let most_bytes = (!options.stand_alone()).then_some(options.shard_size);
+    let most_samples = options.shard_samples.map(|n| format!("{n} samples"));
+    [
+        ("encode", options.encode.clone()),
+        ("resize", or_none(options.resize.clone())),
+        ("shard_size", or_none(most_bytes.map(|n| n.to_string()))),
+        (
+            "a shard",
+            most_samples.unwrap_or_else(|| "as many samples as fit".into()),
+        ),
+        ("shuffle", or_none(options.shuffle.map(|n| n.to_string()))),
+        (ON_ERROR, options.on_error.clone()),
+        ("max_pixels", options.max_pixels.to_string()),
+        ("max_scratch", options.max_scratch.to_string()),
+        ("the number of samples", manifest.source.samples.to_string()),
+    ]
 }
+
+const ON_ERROR: &str = "on_error";
 
 /// Each difference that makes other bytes, in words; none: the build that was
 /// begun may go on.
 pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<String> {
-    let mut changed = Vec::new();
-    let mut compare = |what: &str, there: String, wanted: String| {
-        if there != wanted {
-            changed.push(format!("{what} was {there} and is now {wanted}"));
-        }
-    };
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
-    let (a, b) = (&there.options, &wanted.options);
-    compare("encode", a.encode.clone(), b.encode.clone());
-    compare(
-        "resize",
-        or_none(a.resize.clone()),
-        or_none(b.resize.clone()),
-    );
-    compare("shard_size", size_of_shards(a), size_of_shards(b));
-    let samples = |most: Option<u64>| {
-        most.map_or("as many samples as fit".into(), |n| format!("{n} samples"))
-    };
-    compare(
-        "a shard",
-        samples(a.shard_samples),
-        samples(b.shard_samples),
-    );
-    let seed = |shuffle: Option<u64>| or_none(shuffle.map(|seed| seed.to_string()));
-    compare("shuffle", seed(a.shuffle), seed(b.shuffle));
     // Shards that were complete when a bad sample stopped the build have none among
     // theirs: they are the same where bad ones are left out. That of a complete cache
     // is compared, as its manifest says how it was built.
-    let (stop, skip) = (OnBadSample::Stop.to_string(), OnBadSample::Skip.to_string());
-    let goes_on = !there.complete && a.on_error == stop && b.on_error == skip;
-    if !goes_on {
-        compare("on_error", a.on_error.clone(), b.on_error.clone());
+    let goes_on = !there.complete
+        && there.options.on_error == OnBadSample::Stop.to_string()
+        && wanted.options.on_error == OnBadSample::Skip.to_string();
+    let mut changed = Vec::new();
+    for ((what, there), (_, wanted)) in settings(there).into_iter().zip(settings(wanted)) {
+        if there != wanted && !(goes_on && what == ON_ERROR) {
+            changed.push(format!("{what} was {there} and is now {wanted}"));
+        }
     }
-    compare(
-        "max_pixels",
-        a.max_pixels.to_string(),
-        b.max_pixels.to_string(),
-    );
-    compare(
-        "max_scratch",
-        a.max_scratch.to_string(),
-        b.max_scratch.to_string(),
-    );
     let (a, b) = (&there.source, &wanted.source);
-    compare(
-        "the number of samples",
-        a.samples.to_string(),
-        b.samples.to_string(),
-    );
     if a.samples == b.samples && a.index != b.index {
         changed.push("names, labels or classes of the source have changed".into());
     } else if a.files != b.files && a.index == b.index {
@@ -76,4 +60,16 @@ pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<Stri
         ));
     }
     changed
+}
+
+/// The error of a cache of other settings at `place`, which is a folder or an address (`kind`).
+pub(super) fn refused(place: &Path, kind: &str, changed: &[String]) -> Error {
+    Error::dataset(
+        place,
+        format!(
+            "holds a cache with other settings: {}. Name another {kind}, or use `force` to \
+             replace this one",
+            changed.join("; ")
+        ),
+    )
 }

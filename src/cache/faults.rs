@@ -11,6 +11,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
+use crate::cache::OnBadSample;
 use crate::error::{FaultKind, SampleFault};
 
 /// Whether the fault follows from the bytes of the sample, or from the absence of
@@ -33,17 +34,27 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
     }
 }
 
-/// What a fault says that stops a build at once: how to go on, where the sample can be left
-/// out.
-pub(super) fn stopping(fault: SampleFault, is_lasting: bool) -> SampleFault {
-    match is_lasting {
-        true => fault.advised("use `on_error: skip` to leave such samples out"),
-        false => fault,
+/// The reason for which a sample is left out.
+///
+/// # Errors
+/// The fault, with what to do, where it ends the build.
+pub(super) fn leave_out(
+    fault: SampleFault,
+    is_lasting: bool,
+    on_error: OnBadSample,
+) -> Result<String, SampleFault> {
+    match (on_error, is_lasting) {
+        (OnBadSample::Skip, true) => Ok(fault.reason),
+        (OnBadSample::Skip, false) => Err(passing(fault)),
+        (OnBadSample::Stop, true) => {
+            Err(fault.advised("use `on_error: skip` to leave such samples out"))
+        }
+        (OnBadSample::Stop, false) => Err(fault),
     }
 }
 
 /// What a fault says that stops a build which leaves out others.
-pub(super) fn passing(fault: SampleFault) -> SampleFault {
+fn passing(fault: SampleFault) -> SampleFault {
     let mend = match fault.kind {
         FaultKind::Unreadable | FaultKind::NotRegular => {
             "make the file readable and build again, or take it out of the source and build with \

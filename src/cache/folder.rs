@@ -7,19 +7,19 @@
 use std::cell::{RefCell, RefMut};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
-use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::cache::book::idx_text;
-use crate::cache::layout::{INDEX, ShardFile, shard_file, shard_name};
+use crate::cache::disk_estimate::DiskNeed;
+use crate::cache::layout::{INDEX, ShardFile, remove_file, shard_file, shard_name};
 use crate::cache::lock::Lock;
-use crate::cache::need::Need;
 use crate::cache::new_folders::NewFolders;
-use crate::cache::upload::{MOST_WAITING, Upload};
+use crate::cache::options::BuildPart;
+use crate::cache::shard_ledger::idx_text;
+use crate::cache::upload::{CacheUpload, MOST_WAITING};
 use crate::data::index::Index;
 use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::data::shard::manifest::{
@@ -37,10 +37,10 @@ type Late = (Option<(u64, ShardFile)>, PathBuf);
 
 /// A cache's folder, held against other builders.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct CacheFolder {
     path: PathBuf,
     /// The store that its shards go to, where it is a stage.
-    upload: Option<RefCell<Upload>>,
+    upload: Option<RefCell<CacheUpload>>,
     _lock: Lock,
     /// Dropped after the lock, whose file lies in the folder.
     _new: NewFolders,
@@ -49,7 +49,20 @@ pub(super) struct Folder {
 /// How often a folder is made and locked that another process removes at its end.
 const TRIES: usize = 100;
 
-impl Folder {
+impl CacheFolder {
+    /// Makes the folder, if there is none, and holds it: for a share beside others that make
+    /// shares.
+    ///
+    /// # Errors
+    /// When another process builds there, or the system refuses.
+    pub(super) fn open(path: &Path, part: BuildPart) -> Result<Self> {
+        match part {
+            // What killed ones were writing stays: nobody knows whose it is.
+            BuildPart::Share { .. } => Self::make(path, Lock::share),
+            BuildPart::All | BuildPart::Finish => Self::claim(path),
+        }
+    }
+
     /// Makes the folder, if there is none, and holds it. What a killed builder was
     /// writing is removed.
     ///
@@ -64,21 +77,12 @@ impl Folder {
     /// Removes what killed builders were writing.
     fn remove_temporaries(&self) -> Result<()> {
         for name in self.names()?.iter().filter(|name| is_temporary(name)) {
-            self.remove(&self.path.join(name))?;
+            remove_file(&self.path.join(name))?;
         }
         Ok(())
     }
 
-    /// Makes the folder, if there is none, and holds it beside others that make shards of
-    /// their own. What killed ones were writing stays: nobody knows whose it is.
-    ///
-    /// # Errors
-    /// When another process builds all of it, or the system refuses.
-    pub(super) fn share(path: &Path) -> Result<Self> {
-        Self::make(path, Lock::share)
-    }
-
-    /// As [`Folder::claim`], of one that is there and that nobody holds at this moment; none of
+    /// As [`CacheFolder::claim`], of one that is there and that nobody holds at this moment; none of
     /// another.
     ///
     /// # Errors
@@ -87,12 +91,7 @@ impl Folder {
         let Ok(lock) = Lock::hold_free(path) else {
             return Ok(None);
         };
-        let folder = Self {
-            _lock: lock,
-            path: path.to_owned(),
-            upload: None,
-            _new: NewFolders::default(),
-        };
+        let folder = Self::held(path, lock, NewFolders::default());
         folder.remove_temporaries()?;
         Ok(Some(folder))
     }
@@ -109,12 +108,16 @@ impl Folder {
                 locked => break locked?,
             }
         };
-        Ok(Self {
+        Ok(Self::held(path, lock, new))
+    }
+
+    fn held(path: &Path, lock: Lock, new: NewFolders) -> Self {
+        Self {
             _lock: lock,
             path: path.to_owned(),
             upload: None,
             _new: new,
-        })
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -122,12 +125,12 @@ impl Folder {
     }
 
     /// The same as the stage of a cache that goes into a store.
-    pub(super) fn sends(&mut self, upload: Upload) {
+    pub(super) fn sends(&mut self, upload: CacheUpload) {
         self.upload = Some(RefCell::new(upload));
     }
 
     /// The cache on its way into a store; none where it stays here.
-    pub(super) fn upload(&self) -> Option<RefMut<'_, Upload>> {
+    pub(super) fn upload(&self) -> Option<RefMut<'_, CacheUpload>> {
         self.upload.as_ref().map(RefCell::borrow_mut)
     }
 
@@ -148,11 +151,11 @@ impl Folder {
     }
 
     /// What is needed here at a time, where all of it are so many shards.
-    pub(super) fn need_here(&self, all: Need, shards: u64) -> Need {
+    pub(super) fn need_here(&self, all: DiskNeed, shards: u64) -> DiskNeed {
         // Those that wait, one that comes behind them, and one that is written.
         let here = MOST_WAITING + 2;
         match &self.upload {
-            Some(_) if shards > here => Need {
+            Some(_) if shards > here => DiskNeed {
                 bytes: (all.bytes / shards + 1).saturating_mul(here).min(all.bytes),
                 exact: false,
             },
@@ -195,51 +198,18 @@ impl Folder {
         }
     }
 
-    pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<Hash128> {
-        manifest.write(&self.path.join(CACHE_MANIFEST))
+    pub(super) fn write_manifest(&self, manifest: &CacheManifest) -> Result<()> {
+        manifest.write(&self.path.join(CACHE_MANIFEST)).map(|_| ())
     }
 
     /// Removes the manifest, and with it what says that this is a cache.
     pub(super) fn remove_manifest(&self) -> Result<()> {
-        self.remove(&self.path.join(CACHE_MANIFEST))
-    }
-
-    /// Goes through the complete shards from the first on, until one is missing,
-    /// and puts right their `.idx`. With `contents` every tar is read, and one that
-    /// is not what its manifest says by its hash counts as missing. `Break` ends it.
-    ///
-    /// # Errors
-    /// What the system says of a file that is there and cannot be read: it is no
-    /// reason to make its shard again, nor those behind it.
-    pub(super) fn each_complete(
-        &self,
-        contents: bool,
-        mut with: impl FnMut(ShardEntry, &ShardManifest) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
-        let mut next_id = 0;
-        for number in 0.. {
-            let Some((manifest, hash)) = self.complete(number, next_id)? else {
-                break;
-            };
-            if contents && !self.is_undamaged(number, &manifest)? {
-                tracing::warn!(
-                    "{}: damaged, so it and the shards behind it are made again",
-                    ShardFile::Tar.path(&self.path, number).display()
-                );
-                break;
-            }
-            next_id += manifest.samples.len() as u64;
-            let entry = self.whole(number, &manifest, hash)?;
-            if with(entry, &manifest).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+        remove_file(&self.path.join(CACHE_MANIFEST))
     }
 
     /// What the cache's manifest says of a complete shard, by its manifest and the hash of
     /// that file. Puts right its `.idx`.
-    pub(super) fn whole(
+    pub(super) fn keep_shard(
         &self,
         number: u64,
         manifest: &ShardManifest,
@@ -269,7 +239,7 @@ impl Folder {
 
     /// Lists what gave no picture behind the last sample of shard `number`, which is
     /// complete, where no sample follows any more in whose shard it would stand.
-    pub(super) fn skip_behind(&self, number: u64, skipped: &[SkippedEntry]) -> Result<ShardEntry> {
+    pub(super) fn add_skipped(&self, number: u64, skipped: &[SkippedEntry]) -> Result<ShardEntry> {
         let path = ShardFile::Manifest.path(&self.path, number);
         let (mut manifest, _) = ShardManifest::read(&path)?;
         manifest.skipped.extend_from_slice(skipped);
@@ -289,7 +259,7 @@ impl Folder {
 
     /// The manifest of a shard that is there as a whole, as far as lengths tell;
     /// none where a file is missing, damaged or of another length.
-    pub(super) fn complete(
+    pub(super) fn complete_shard(
         &self,
         number: u64,
         first_id: u64,
@@ -303,31 +273,21 @@ impl Folder {
             }
             Err(e) => return Err(e),
         };
-        let up = self.upload().and_then(|upload| upload.bytes_up(number));
-        if let Some(bytes) = up {
-            let whole = bytes == manifest.bytes && manifest.first_id == first_id;
-            return Ok(whole.then_some((manifest, hash)));
-        }
         let path = ShardFile::Tar.path(&self.path, number);
+        let up = self.upload().and_then(|upload| upload.bytes_up(number));
         // Links are followed: a shard may have been moved to another disk.
-        let tar = match path.metadata() {
-            Ok(tar) => tar,
-            Err(e) if e.kind() == ErrorKind::NotFound => return missing(&path),
-            Err(e) => return Err(Error::io_at("look at", &path, e)),
+        let bytes = match (up, path.metadata()) {
+            (Some(bytes), _) => Some(bytes),
+            (None, Ok(tar)) => tar.is_file().then_some(tar.len()),
+            (None, Err(e)) if e.kind() == ErrorKind::NotFound => return missing(&path),
+            (None, Err(e)) => return Err(Error::io_at("look at", &path, e)),
         };
-        let whole = tar.is_file() && tar.len() == manifest.bytes;
-        Ok((whole && manifest.first_id == first_id).then_some((manifest, hash)))
+        let whole = bytes == Some(manifest.bytes) && manifest.first_id == first_id;
+        Ok(whole.then_some((manifest, hash)))
     }
 
-    /// Makes room for the shards from `number` on, and says by what they are built.
-    pub(super) fn begin_at(&self, number: u64, manifest: &CacheManifest) -> Result<()> {
-        self.remove_from(number)?;
-        self.write_manifest(manifest)?;
-        Ok(())
-    }
-
-    /// Says by what shards are built, where nobody said so yet. Who comes at the same time
-    /// says the same, or is refused when it looks.
+    /// Writes the manifest where there is none. Another process that comes at the same time
+    /// writes the same, or is refused when it looks.
     pub(super) fn begin(&self, manifest: &CacheManifest) -> Result<()> {
         put_first(&self.path.join(CACHE_MANIFEST), &manifest.to_bytes()?)
     }
@@ -340,7 +300,7 @@ impl Folder {
         // What says that a shard is complete goes first.
         for file in [ShardFile::Manifest, ShardFile::Tar, ShardFile::Idx] {
             for number in numbers {
-                self.remove(&file.path(&self.path, *number))?;
+                remove_file(&file.path(&self.path, *number))?;
             }
         }
         sync_folder(&self.path)
@@ -358,7 +318,7 @@ impl Folder {
             Some((n, _)) => (2, *n),
         });
         for (_, path) in &late {
-            self.remove(path)?;
+            remove_file(path)?;
         }
         match late.is_empty() {
             true => Ok(()),
@@ -416,13 +376,6 @@ impl Folder {
         }
         names.sort_unstable();
         Ok(names)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        match fs::remove_file(path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -545,12 +498,12 @@ mod tests {
         ] {
             fs::write(path.join(name), "x").unwrap();
         }
-        let folder = Folder::claim(&path).unwrap();
+        let folder = CacheFolder::claim(&path).unwrap();
         assert_eq!(
             folder.names().unwrap(),
             [".featherload-demo.json", LOCK, "foreign.txt"]
         );
-        let e = Folder::claim(&path).unwrap_err();
+        let e = CacheFolder::claim(&path).unwrap_err();
         assert!(
             e.is_usage() && e.to_string().contains("another process"),
             "{e}"
@@ -559,21 +512,21 @@ mod tests {
         assert!(!path.join(LOCK).exists());
         // Of a killed builder the file stays, the lock does not.
         fs::write(path.join(LOCK), "").unwrap();
-        Folder::claim(&path).unwrap();
+        CacheFolder::claim(&path).unwrap();
         // Of a link's target it would be another file than the one that is there.
         std::os::unix::fs::symlink("foreign.txt", path.join(LOCK)).unwrap();
-        let e = Folder::claim(&path).unwrap_err();
+        let e = CacheFolder::claim(&path).unwrap_err();
         assert!(e.is_usage() && e.to_string().contains(LOCK), "{e}");
         fs::remove_file(path.join(LOCK)).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
-        assert!(Folder::claim(&file).unwrap_err().is_usage());
+        assert!(CacheFolder::claim(&file).unwrap_err().is_usage());
     }
 
     #[test]
     fn shards_of_others_are_not_taken_for_ours() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::claim(dir.path()).unwrap();
+        let folder = CacheFolder::claim(dir.path()).unwrap();
         assert!(folder.manifest().unwrap().is_none());
         fs::write(dir.path().join("shard-000007.tar"), "x").unwrap();
         let e = folder.manifest().unwrap_err();
@@ -601,7 +554,7 @@ mod tests {
     #[test]
     fn late_shards_are_removed_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::claim(dir.path()).unwrap();
+        let folder = CacheFolder::claim(dir.path()).unwrap();
         for name in [
             "shard-000001.tar",
             "shard-000002.idx",

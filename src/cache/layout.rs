@@ -4,10 +4,13 @@
 //! manifest and index: `shard::manifest` names those, by which other parts of the
 //! program know a cache.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use crate::data::shard::manifest::{CACHE_INDEX as INDEX, shard_name};
+use crate::error::{Error, Result};
 use crate::sys::replace::own_name;
 
 /// Held by the one process that builds; empty.
@@ -55,6 +58,14 @@ pub(crate) fn shard_file(name: &str) -> Option<(u64, ShardFile)> {
     let number = stem.strip_prefix("shard-")?.parse().ok()?;
     // `shard-+00001` and `shard-0000001` are not ours.
     (shard_name(number) == stem).then_some((number, file))
+}
+
+/// Removes a file of a cache, where it is there.
+pub(super) fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
+        _ => Ok(()),
+    }
 }
 
 /// The key of a sample: its id in the cache, and the stem of its file in the

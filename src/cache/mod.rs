@@ -11,53 +11,59 @@
 //! index.fli                     the sealed index of all samples
 //! ```
 //!
-//! - `builder`: what is asked for; `options`: by what a cache is built; `asked`: both,
-//!   for the build; `overlap`: no cache is written into its source;
-//! - `build`: what is gone on with, refused and finished; `apart`: the same of shards that
-//!   stand alone; `writing`: from payloads
-//!   to complete shards; `so_far`: which are; `report`: what is told of it;
-//!   `faults`: which bad samples may be left out;
-//! - `surveyed`, `need`, `storage`: what the source is, what it will take, and
-//!   what is done when there is no room;
-//! - `into_store`: the same into an object store, by way of a folder; `upload`: what of it is
-//!   there, and what is on its way;
-//! - `from_store`: what gets the shards of a source that lies in one; `brought`: which of them a
-//!   build reads; `rounds`: it is made part by part, where they have no room here;
-//! - `folder`: what is there already; `new_folders`: what a refused build removes; `lock`: whose
-//!   it is; `changes`: what differs;
-//! - `members`, `book`, `shard_file`: one sample, one shard, one shard on its way
-//!   to storage;
-//! - `verify`: whether all bytes are what they were; `info`: what is in a cache;
-//! - `layout`: the names of all files.
+//! **The way of a build**, from the command line down. Each step is a function of this name:
+//!
+//! 1. `bin/featherload/cache/build.rs` fills a `Builder`. `Builder::build_watched` (`builder`)
+//!    checks the options, starts the coordinator and reads the names of the samples.
+//! 2. `Build::build` (`build`) makes one part, or `build_in_shares` several: where the source's
+//!    shards come from a store and have no room here at a time.
+//! 3. `build_part` holds the folder. On the way to a store that is a stage: `build_into_store`
+//!    compares the store, and at the end `send_rest` waits for it.
+//! 4. `Build::build_in` (`parts`) builds a part in its folder, whatever part it is. After
+//!    `existing_manifest`, `PartBuild::run` calls `find_missing`, `make_shards` and `finish`.
+//! 5. `make_shards` takes a list of shards: `fetch_shards`, `read_headers`, `DiskEstimate::need`,
+//!    `start_workers`, `begin`, `PayloadWriter::write_all`.
+//!
+//! | what it is | files |
+//! |---|---|
+//! | what is asked for; its options; no cache is written into its source | `builder`, `options`, `overlap` |
+//! | which parts are built, where; how one is | `build`, `parts` |
+//! | what is there; how the cache there differs; which shards are finished, which are missing | `folder`, `changes`, `complete_shards`, `missing_shards` |
+//! | the lock of a folder; what a refused build removes; the names of all files | `lock`, `new_folders`, `layout` |
+//! | the source's shards out of a store; headers and fingerprint of its files | `source_shards`, `source_headers` |
+//! | the space that a build takes; a disk without it | `disk_estimate`, `disk_full` |
+//! | payloads into shards; bad samples that may be left out | `payload_writer`, `faults` |
+//! | one sample; one shard; one shard on its way to storage | `sample_members`, `shard_ledger`, `shard_file` |
+//! | a cache on its way into a store: its folder here; what is there, and what is sent | `stage`, `upload` |
+//! | progress and reports | `report` |
+//! | whether all bytes are what they were; what is in a cache | `verify`, `info` |
 
-mod apart;
-mod asked;
-mod book;
-mod brought;
 mod build;
 mod builder;
 mod changes;
+mod complete_shards;
+mod disk_estimate;
+mod disk_full;
 mod faults;
 mod folder;
-mod from_store;
 mod info;
-mod into_store;
 pub(crate) mod layout;
 mod lock;
-mod members;
-mod need;
+mod missing_shards;
 mod new_folders;
 mod options;
 mod overlap;
+mod parts;
+mod payload_writer;
 mod report;
-mod rounds;
+mod sample_members;
 mod shard_file;
-mod so_far;
-mod storage;
-mod surveyed;
+mod shard_ledger;
+mod source_headers;
+mod source_shards;
+mod stage;
 mod upload;
 mod verify;
-mod writing;
 
 pub use crate::data::shard::manifest::SourceLosses;
 pub use builder::Builder;

@@ -11,6 +11,9 @@ use crate::data::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
 use crate::data::shard::manifest::SourceLosses;
 use crate::fetch::FetchReport;
 
+/// Skipped samples that a report names.
+pub(super) const MOST_EXAMPLES: usize = 100;
+
 /// What a build does, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -123,7 +126,61 @@ pub struct SendReport {
     pub deaths: u64,
 }
 
+impl SendReport {
+    /// What two calls sent. Each knows the shards of its own part.
+    fn and(one: Option<Self>, two: Option<Self>) -> Option<Self> {
+        let (Some(one), Some(two)) = (one, two) else {
+            return one.or(two);
+        };
+        Some(Self {
+            shards_up: one.shards_up + two.shards_up,
+            objects: one.objects + two.objects,
+            bytes: one.bytes + two.bytes,
+            retries: one.retries + two.retries,
+            deaths: one.deaths + two.deaths,
+        })
+    }
+}
+
 impl BuildReport {
+    /// What two shares are together.
+    pub(super) fn and(mut self, mut two: Self) -> Self {
+        self.skipped_examples.append(&mut two.skipped_examples);
+        self.skipped_examples.truncate(MOST_EXAMPLES);
+        Self {
+            complete: two.complete,
+            samples: self.samples + two.samples,
+            skipped: self.skipped + two.skipped,
+            shards: self.shards + two.shards,
+            bytes: self.bytes + two.bytes,
+            kept_samples: self.kept_samples + two.kept_samples,
+            kept_shards: self.kept_shards + two.kept_shards,
+            needed_bytes: self.needed_bytes + two.needed_bytes,
+            source_bytes: self.source_bytes + two.source_bytes,
+            worker_deaths: self.worker_deaths + two.worker_deaths,
+            stderr_lost: self.stderr_lost + two.stderr_lost,
+            sent: SendReport::and(self.sent, two.sent),
+            ..self
+        }
+    }
+
+    /// What shares and the call that `ended` their cache are together: it has looked for all
+    /// shards, and made and sent none.
+    pub(super) fn ended_by(self, ended: Self) -> Self {
+        let shards_up = ended.sent.map_or(0, |sent| sent.shards_up);
+        let sent = SendReport::and(self.sent, ended.sent);
+        Self {
+            kept_samples: self.kept_samples,
+            kept_shards: self.kept_shards,
+            needed_bytes: self.needed_bytes,
+            source_bytes: self.source_bytes,
+            worker_deaths: self.worker_deaths,
+            stderr_lost: self.stderr_lost,
+            sent: sent.map(|sent| SendReport { shards_up, ..sent }),
+            ..ended
+        }
+    }
+
     /// With what reading the source's names left out.
     pub(super) fn with_scan(mut self, scan: Option<ScanReport>) -> Self {
         if let Some(scan) = &scan {

@@ -7,9 +7,9 @@ use std::io::BufWriter;
 
 use tempfile::NamedTempFile;
 
-use crate::cache::book::{Book, Entry, idx_text};
-use crate::cache::folder::{Folder, entry};
+use crate::cache::folder::{CacheFolder, entry};
 use crate::cache::layout::ShardFile;
+use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
 use crate::data::shard::append::{Finished, ShardWriter};
 use crate::data::shard::manifest::{Manifest, ShardEntry, ShardManifest, SkippedEntry};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ const BUFFER: usize = 4 << 20;
 /// A shard that grows.
 pub(super) struct ShardFileWriter {
     number: u64,
-    book: Book,
+    ledger: ShardLedger,
     writer: ShardWriter<BufWriter<NamedTempFile>>,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    fn entry(self, hash: u64) -> Entry<'a> {
-        Entry {
+    fn entry(self, hash: u64) -> LedgerEntry<'a> {
+        LedgerEntry {
             name: self.name,
             size: self.data.len() as u64,
             hash,
@@ -45,18 +45,18 @@ impl<'a> Member<'a> {
 
 impl ShardFileWriter {
     /// An empty shard of `folder`, whose first sample will have id `first_id`.
-    pub(super) fn begin(folder: &Folder, number: u64, first_id: u64) -> Result<Self> {
+    pub(super) fn begin(folder: &CacheFolder, number: u64, first_id: u64) -> Result<Self> {
         let temporary = beside(&ShardFile::Tar.path(folder.path(), number))?;
         Ok(Self {
             number,
-            book: Book::new(first_id),
+            ledger: ShardLedger::new(first_id),
             writer: ShardWriter::new(BufWriter::with_capacity(BUFFER, temporary)),
         })
     }
 
     /// Whether a sample of these members goes into a shard of at most `most` bytes.
     pub(super) fn takes(&self, members: &[Member<'_>], most: u64) -> bool {
-        self.book.takes(members.iter().map(|m| m.entry(0)), most)
+        self.ledger.takes(members.iter().map(|m| m.entry(0)), most)
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -64,7 +64,7 @@ impl ShardFileWriter {
     }
 
     pub(super) fn samples(&self) -> u64 {
-        self.book.samples()
+        self.ledger.samples()
     }
 
     /// Bytes of the tar so far.
@@ -75,7 +75,7 @@ impl ShardFileWriter {
     /// Puts a sample behind the others.
     pub(super) fn push(
         &mut self,
-        folder: &Folder,
+        folder: &CacheFolder,
         source: u64,
         members: &[Member<'_>],
     ) -> Result<()> {
@@ -85,37 +85,37 @@ impl ShardFileWriter {
             let placed = placed.map_err(|e| self.failed(folder, e))?;
             entries.push(member.entry(placed.hash));
         }
-        self.book.add(source, entries.into_iter());
+        self.ledger.add(source, entries.into_iter());
         Ok(())
     }
 
     pub(super) fn skip(&mut self, skipped: SkippedEntry) {
-        self.book.skip(skipped);
+        self.ledger.skip(skipped);
     }
 
     /// Puts the shard's three files in their places.
-    pub(super) fn finish(self, folder: &Folder) -> Result<(ShardEntry, ShardManifest)> {
+    pub(super) fn finish(self, folder: &CacheFolder) -> Result<(ShardEntry, ShardManifest)> {
         let path = |file: ShardFile| file.path(folder.path(), self.number);
         let tar = path(ShardFile::Tar);
         let failed = |e| Error::io_at("write", &tar, e);
         let Finished { out, bytes, hash } = self.writer.finish().map_err(failed)?;
-        if bytes != self.book.bytes() {
+        if bytes != self.ledger.bytes() {
             return Err(Error::protocol(format!(
                 "{} has {bytes} bytes, and should have {}",
                 tar.display(),
-                self.book.bytes()
+                self.ledger.bytes()
             )));
         }
         let temporary = out.into_inner().map_err(|e| failed(e.into_error()))?;
         put(temporary, &tar)?;
-        let manifest = self.book.manifest(hash);
+        let manifest = self.ledger.manifest(hash);
         let text = idx_text(&manifest)?;
         replace_by(&path(ShardFile::Idx), &text)?;
         let hash = manifest.write(&path(ShardFile::Manifest))?;
         Ok((entry(self.number, &manifest, hash, &text), manifest))
     }
 
-    fn failed(&self, folder: &Folder, e: std::io::Error) -> Error {
+    fn failed(&self, folder: &CacheFolder, e: std::io::Error) -> Error {
         Error::io_at("write", ShardFile::Tar.path(folder.path(), self.number), e)
     }
 }

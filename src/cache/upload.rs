@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cache::layout::{INDEX, ShardFile, shard_name};
+use crate::cache::changes;
+use crate::cache::layout::{INDEX, ShardFile, remove_file, shard_name};
+use crate::cache::options::BuildPart;
 use crate::cache::report::SendReport;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
@@ -38,19 +39,21 @@ enum Start {
 
 /// A cache on its way.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct CacheUpload {
     sender: Sender,
     stage: PathBuf,
     start: Start,
     /// Whether objects that are there are replaced.
     replace: bool,
+    /// The number of shards that the manifest names of a cache which is replaced.
+    replaced: Option<u64>,
     /// Shards that are in the store, with the bytes of their tars.
     up: BTreeMap<u64, u64>,
     /// On their way: number, and bytes of the tar.
     waiting: BTreeMap<String, (u64, u64)>,
 }
 
-impl Upload {
+impl CacheUpload {
     /// # Errors
     /// A helper that cannot send; an address that takes no objects.
     pub(super) fn open(
@@ -64,6 +67,7 @@ impl Upload {
             stage: stage.to_owned(),
             start: Start::ToBegin(None),
             replace,
+            replaced: None,
             up: BTreeMap::new(),
             waiting: BTreeMap::new(),
         })
@@ -73,11 +77,57 @@ impl Upload {
         self.sender.address()
     }
 
+    /// The manifest in the store whose build goes on, or is complete; none where there is none, or
+    /// where what is there is replaced.
+    ///
+    /// # Errors
+    /// A cache of other options or another source, unless it is to be replaced; files of a cache
+    /// that is none.
+    pub(super) fn existing_manifest(
+        &mut self,
+        wanted: &CacheManifest,
+        part: BuildPart,
+    ) -> Result<Option<CacheManifest>> {
+        let mut found = self.manifest()?;
+        if found.is_none()
+            && let Some(name) = self.first_file()?
+        {
+            // Another share may have sent both since: its manifest goes first.
+            found = self.manifest()?;
+            if found.is_none() {
+                return Err(Error::dataset(
+                    self.address().as_str(),
+                    format!(
+                        "holds {name} and no manifest.json, so it may not be a cache: name \
+                         another address"
+                    ),
+                ));
+            }
+        }
+        let Some((there, hash)) = found else {
+            return Ok(None);
+        };
+        let changed = changes::between(&there, wanted);
+        if changed.is_empty() && !self.replace {
+            self.start = Start::Begun(hash);
+            return Ok(Some(there));
+        }
+        // As in a folder: where no shard is complete, nothing is lost.
+        let alone = part == BuildPart::All;
+        if self.replace || (alone && !there.complete && !self.has(&ShardFile::Manifest.name(0))?) {
+            self.start = Start::ToBegin(Some(hash));
+            self.replaced = Some(there.shards.len() as u64);
+            return Ok(None);
+        }
+        let address = self.address().as_str().as_ref();
+        Err(changes::refused(address, "address", &changed))
+    }
+
     /// The cache's manifest in the store, with the hash of its bytes; none where there is none.
     ///
     /// # Errors
     /// One that is damaged, or no cache's.
-    pub(super) fn manifest(&mut self) -> Result<Option<(CacheManifest, Hash128)>> {
+    fn manifest(&mut self) -> Result<Option<(CacheManifest, Hash128)>> {
         let file = beside(&self.stage.join(CACHE_MANIFEST))?;
         let request = Request::Get {
             name: CACHE_MANIFEST.to_owned(),
@@ -103,31 +153,20 @@ impl Upload {
         }
     }
 
+    fn has(&mut self, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.found(&Request::Has { name })
+    }
+
     /// A file of a cache that is in the store: of shards from the first on, and the index.
-    pub(super) fn first_file(&mut self) -> Result<Option<String>> {
-        let names = [ShardFile::Manifest.name(0), ShardFile::Tar.name(0)];
-        for name in names.into_iter().chain([INDEX.to_owned()]) {
-            if self.found(&Request::Has { name: name.clone() })? {
+    fn first_file(&mut self) -> Result<Option<String>> {
+        let [manifest, tar] = [ShardFile::Manifest, ShardFile::Tar].map(|file| file.name(0));
+        for name in [manifest, tar, INDEX.to_owned()] {
+            if self.has(&name)? {
                 return Ok(Some(name));
             }
         }
         Ok(None)
-    }
-
-    /// Whether the first shard is complete in the store.
-    pub(super) fn has_a_shard(&mut self) -> Result<bool> {
-        let name = ShardFile::Manifest.name(0);
-        self.found(&Request::Has { name })
-    }
-
-    /// The manifest in the store, which has this hash, is this build's.
-    pub(super) fn goes_on(&mut self, hash: Hash128) {
-        self.start = Start::Begun(hash);
-    }
-
-    /// The manifest in the store, which has this hash, makes room for this build's.
-    pub(super) fn takes_the_place_of(&mut self, hash: Hash128) {
-        self.start = Start::ToBegin(Some(hash));
     }
 
     /// Finds out which of these shards are in the store; ends at the first that is not, where
@@ -152,10 +191,7 @@ impl Upload {
             };
             for (number, bytes) in (shards.start..end).zip(there) {
                 match bytes {
-                    Some(bytes) => {
-                        self.up.insert(number, bytes);
-                        self.remove_tar(number)?;
-                    }
+                    Some(bytes) => self.note_up(number, bytes)?,
                     None if in_turn => return Ok(ControlFlow::Continue(())),
                     None => {}
                 }
@@ -264,28 +300,24 @@ impl Upload {
                 "{shard} went up, and was not sent"
             )));
         };
+        self.note_up(number, bytes)
+    }
+
+    /// A shard is in the store. Its tar goes from the stage; its manifest is read again.
+    fn note_up(&mut self, number: u64, bytes: u64) -> Result<()> {
         self.up.insert(number, bytes);
-        self.remove_tar(number)
+        remove_file(&ShardFile::Tar.path(&self.stage, number))
     }
 
     /// Waits until all is there.
     ///
     /// # Errors
     /// What the store does not take.
-    pub(super) fn wait(&mut self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         while !self.is_done() {
             self.hear(LOOK)?;
         }
         Ok(())
-    }
-
-    /// Removes a shard that is in the store from the stage, but for what is read of it again.
-    fn remove_tar(&self, number: u64) -> Result<()> {
-        let path = ShardFile::Tar.path(&self.stage, number);
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io_at("remove", path, e)),
-            _ => Ok(()),
-        }
     }
 
     /// Removes shards from the store.
@@ -313,30 +345,28 @@ impl Upload {
     ///
     /// # Errors
     /// What the store does not do.
-    pub(super) fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
+    fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
         self.remove(shards..named)?;
         let mut number = shards.max(named);
-        loop {
-            let name = ShardFile::Tar.name(number);
-            if !self.found(&Request::Has { name })? {
-                return Ok(());
-            }
+        while self.has(&ShardFile::Tar.name(number))? {
             self.remove([number])?;
             number += 1;
         }
+        Ok(())
     }
 
-    /// Puts index and manifest there, behind all shards.
+    /// Puts index and manifest there, after all `shards`, and removes what a cache that was
+    /// replaced had more.
     ///
     /// # Errors
     /// What the store does not take; a manifest that is not this build's any more.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(super) fn end(&mut self, shards: u64) -> Result<()> {
         self.wait()?;
         let over = match self.start {
             Start::Begun(hash) => hash,
             Start::ToBegin(over) => {
                 self.begin(over)?;
-                return self.end();
+                return self.end(shards);
             }
         };
         let request = Request::End {
@@ -345,11 +375,12 @@ impl Upload {
             replace: self.replace,
         };
         match self.sender.ask(&request)? {
-            Reply::Ended(counts) => {
-                self.sender.counts = self.sender.counts.and(counts);
-                Ok(())
-            }
-            other => Err(unexpected(&other)),
+            Reply::Ended(counts) => self.sender.counts = self.sender.counts.and(counts),
+            other => return Err(unexpected(&other)),
+        }
+        match self.replaced {
+            Some(named) => self.remove_behind(shards, named),
+            None => Ok(()),
         }
     }
 

@@ -6,18 +6,17 @@
 //! be few and large, so each is checked in pieces of some samples, by whoever is
 //! free. Changes nothing.
 //!
-//! - `subject`: what is to be checked; `findings`: what is told; `work`: the parts of
-//!   it;
+//! - `subject`: what is to be checked; `tasks`: the parts of that work; `findings`: what it found;
 //! - `bytes`: reads; `shard`: one shard by its manifest; `index`: by the index of all samples;
-//!   `walked`: one without a manifest, by its headers alone.
+//!   `tar_headers`: one without a manifest, by its headers alone.
 
 mod bytes;
 mod findings;
 mod index;
 mod shard;
 mod subject;
-mod walked;
-mod work;
+mod tar_headers;
+mod tasks;
 
 use std::path::Path;
 use std::time::Instant;

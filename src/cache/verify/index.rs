@@ -6,7 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use crate::cache::layout::{INDEX, shard_name};
-use crate::cache::members::label_member;
+use crate::cache::sample_members::label_member;
 use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
 use crate::data::index::{Index, Label, shown};
 use crate::data::shard::manifest::{MemberEntry, ShardManifest};

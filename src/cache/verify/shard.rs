@@ -9,12 +9,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cache::book::idx_text;
 use crate::cache::layout::{INDEX, ShardFile};
+use crate::cache::shard_ledger::idx_text;
 use crate::cache::verify::bytes::{Bytes, first_difference, read_whole};
 use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
 use crate::cache::verify::index::{InTar, MOST_LABEL, compare};
-use crate::cache::verify::walked;
+use crate::cache::verify::tar_headers;
 use crate::data::index::{Index, shown};
 use crate::data::shard::append::{END, encode_header, member_bytes};
 use crate::data::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
@@ -79,7 +79,7 @@ pub(super) fn begin(
         ShardFile::Tar.name(number),
     );
     let Some(manifest) = manifest else {
-        walked::check(&path, Path::new(&name), Some(entry.map(|e| e.bytes)), found);
+        tar_headers::check(&path, Path::new(&name), Some(entry.map(|e| e.bytes)), found);
         return Vec::new();
     };
     let (file, len) = match crate::data::shard::open(&path) {

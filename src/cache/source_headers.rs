@@ -1,5 +1,5 @@
-//! What is known of a source before it is encoded: what its files are, and by
-//! what a changed one is noticed.
+//! The headers of a source's samples, which are read before any is encoded, and the fingerprint of
+//! its files, which detects changes.
 //!
 //! In the consumer. Opens every file and reads its header, never a pixel.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::cache::members::known_extension;
+use crate::cache::sample_members::known_extension;
 use crate::cache::{BuildOptions, OnBadSample, faults};
 use crate::data::index::Index;
 use crate::data::shard::manifest::Hash128;
@@ -34,7 +34,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The headers of all samples, or of those that a build is made of.
 #[derive(Debug)]
-pub(super) struct Surveyed {
+pub(super) struct SourceHeaders<'a> {
+    index: &'a Index,
     pub(super) sizes: Sizes,
     /// Of each sample's bytes in the source, by id; 0 where no header could be read.
     file_bytes: Vec<u64>,
@@ -42,14 +43,14 @@ pub(super) struct Surveyed {
     pub(super) formats: BTreeMap<u64, Format>,
 }
 
-impl Surveyed {
+impl<'a> SourceHeaders<'a> {
     /// Reads the headers of the samples that are `wanted`, and tells `tell` now and then how
     /// many are read; none when that breaks it off.
     ///
     /// # Errors
     /// When the system gives no memory or no thread.
-    pub(super) fn of(
-        index: &Index,
+    pub(super) fn read(
+        index: &'a Index,
         limits: &Limits,
         wanted: &(dyn Fn(u64) -> bool + Sync),
         tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -106,6 +107,7 @@ impl Surveyed {
             return Ok(None);
         }
         Ok(Some(Self {
+            index,
             sizes,
             file_bytes: file_bytes.into_iter().map(AtomicU64::into_inner).collect(),
             formats: formats.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -120,11 +122,12 @@ impl Surveyed {
     /// which no header at all could be read: it is rather away than bad.
     pub(super) fn check(
         &self,
-        (index, is_in_store): (&Index, bool),
+        is_in_store: bool,
         options: &BuildOptions,
         order: &Order,
         places: &[Range<u64>],
     ) -> Result<()> {
+        let index = self.index;
         let mut reason = String::new();
         let places = places.iter().cloned().flatten();
         let samples = places.filter_map(|place| order.sample(place));
@@ -136,27 +139,9 @@ impl Surveyed {
                     "its header could not be read at first, and then it could: build again",
                 ),
             };
-            let stopping = match options.on_error {
-                OnBadSample::Stop => {
-                    let is_lasting = self.is_lasting(index, id, &fault);
-                    Some(faults::stopping(fault, is_lasting))
-                }
-                OnBadSample::Skip if !self.is_lasting(index, id, &fault) => {
-                    Some(faults::passing(fault))
-                }
-                OnBadSample::Skip => {
-                    if reason.is_empty() {
-                        reason = fault.reason;
-                    }
-                    None
-                }
-            };
-            if let Some(fault) = stopping {
-                return Err(Error::Sample {
-                    id,
-                    path: index.path(id),
-                    fault,
-                });
+            let why = self.leave_out(options.on_error, id, fault)?;
+            if reason.is_empty() {
+                reason = why;
             }
         }
         // Shards out of a store are not away, and are what their checksums say.
@@ -172,10 +157,24 @@ impl Surveyed {
         }
     }
 
-    /// Whether the next build would find the fault again.
-    pub(super) fn is_lasting(&self, index: &Index, id: u64, fault: &SampleFault) -> bool {
-        let file = index.part(id).is_none().then(|| index.file(id));
-        faults::is_lasting(fault, file.as_deref(), self.sizes.get(id).is_some())
+    /// The reason for which a sample is left out.
+    ///
+    /// # Errors
+    /// The fault, where it ends the build.
+    pub(super) fn leave_out(
+        &self,
+        on_error: OnBadSample,
+        id: u64,
+        fault: SampleFault,
+    ) -> Result<String> {
+        let file = (self.index.part(id).is_none()).then(|| self.index.file(id));
+        let had_header = self.sizes.get(id).is_some();
+        let is_lasting = faults::is_lasting(&fault, file.as_deref(), had_header);
+        faults::leave_out(fault, is_lasting, on_error).map_err(|fault| Error::Sample {
+            id,
+            path: self.index.path(id),
+            fault,
+        })
     }
 
     /// Height and width that a sample's picture will have, and the bytes of its
@@ -213,32 +212,26 @@ pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
     )
 }
 
-/// By what a changed source is noticed, beside its index. Looks at every file of the
-/// source, and opens none.
+/// Fingerprint of the source's files, beside that of its index; of the files of `samples` alone
+/// where they are given. Looks at the files, and opens none.
 ///
 /// # Errors
 /// What the system says of a file that may be there and cannot be looked at: that it
 /// was changed is not known.
-pub(super) fn files_hash(index: &Index) -> Result<Hash128> {
-    match index.shards() {
-        0 => hash_files((0..index.len()).map(|id| index.file(id))),
-        shards => hash_files((0..shards).map(|number| index.shard_path(number))),
+pub(super) fn files_hash(
+    index: &Index,
+    samples: Option<&mut dyn Iterator<Item = u64>>,
+) -> Result<Hash128> {
+    match (index.shards(), samples) {
+        (0, None) => hash_files((0..index.len()).map(|id| index.file(id))),
+        (0, Some(samples)) => hash_files(samples.map(|id| index.file(id))),
+        (shards, None) => hash_files((0..shards).map(|number| index.shard_path(number))),
+        (_, Some(samples)) => {
+            let parts = samples.filter_map(|id| index.part(id));
+            let shards: BTreeSet<u64> = parts.map(|part| part.shard).collect();
+            hash_files(shards.into_iter().map(|number| index.shard_path(number)))
+        }
     }
-}
-
-/// As [`files_hash`], of the files of these samples alone.
-///
-/// # Errors
-/// As those of [`files_hash`].
-pub(super) fn files_hash_of(index: &Index, ids: impl Iterator<Item = u64>) -> Result<Hash128> {
-    if index.shards() == 0 {
-        return hash_files(ids.map(|id| index.file(id)));
-    }
-    let shards: BTreeSet<u64> = ids
-        .filter_map(|id| index.part(id))
-        .map(|part| part.shard)
-        .collect();
-    hash_files(shards.into_iter().map(|number| index.shard_path(number)))
 }
 
 fn hash_files(mut paths: impl Iterator<Item = PathBuf>) -> Result<Hash128> {

@@ -9,7 +9,7 @@ use crate::cache::verify::bytes::read_whole;
 use crate::cache::verify::findings::{FindingKind, Found};
 use crate::cache::verify::shard::{self, Piece, Said};
 use crate::cache::verify::subject::Subject;
-use crate::cache::verify::walked;
+use crate::cache::verify::tar_headers;
 use crate::data::index::Index;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128};
 use crate::error::Error;
@@ -119,7 +119,7 @@ impl Subject {
         match task {
             Task::Foreign(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
-                walked::check(&path, Path::new(name), None, found);
+                tar_headers::check(&path, Path::new(name), None, found);
             }
             Task::Shard(number) => {
                 let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);

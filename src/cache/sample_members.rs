@@ -13,7 +13,7 @@ use crate::picture::Format;
 
 /// The members of all samples of a source.
 #[derive(Debug)]
-pub(super) struct Members<'a> {
+pub(super) struct SampleMembers<'a> {
     index: &'a Index,
     encode: Encoding,
     /// Of files whose names do not say it, by id.
@@ -24,7 +24,7 @@ pub(super) struct Members<'a> {
 
 /// The members of one sample.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct MemberNames {
     pub(super) picture: String,
     /// The label's member, and what is in it.
     pub(super) label: Option<(String, Vec<u8>)>,
@@ -36,7 +36,7 @@ struct Vector {
     label: Vec<f32>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> SampleMembers<'a> {
     pub(super) fn new(
         index: &'a Index,
         encode: Encoding,
@@ -56,7 +56,7 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// None for the numbers that an index holds.
-    pub(super) fn of(&self, id: u64, source: u64) -> Result<Names> {
+    pub(super) fn of(&self, id: u64, source: u64) -> Result<MemberNames> {
         let path = self.index.relative_path(source);
         let key = sample_key(id, path);
         let picture = match self.encode {
@@ -69,7 +69,7 @@ impl<'a> Members<'a> {
             label => label_member(label)?,
         };
         let label = label.map(|(extension, text)| (format!("{key}.{extension}"), text));
-        Ok(Names { picture, label })
+        Ok(MemberNames { picture, label })
     }
 
     /// What its name says, where readers of shards know that; else what it is.
@@ -122,7 +122,7 @@ mod tests {
         };
         let (index, _) = Index::list(&path, &options).unwrap();
         let formats = BTreeMap::from([(1, Format::Png)]);
-        let members = Members::new(&index, encode, &formats);
+        let members = SampleMembers::new(&index, encode, &formats);
         let all = (0..index.len()).map(|n| {
             let names = members.of(n + 10, n).unwrap();
             let label = names.label.map(|(name, text)| {

@@ -5,35 +5,31 @@
 //! on who made which payload. Never in here: printing, pictures, what is removed.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cache::asked::{Build, Watch};
-use crate::cache::folder::Folder;
-use crate::cache::members::Members;
-use crate::cache::need::Need;
-use crate::cache::report::{BuildPhase, BuildProgress, SkippedSample};
+use crate::cache::build::{Build, Watch};
+use crate::cache::complete_shards::CompleteShards;
+use crate::cache::folder::CacheFolder;
+use crate::cache::report::{BuildPhase, BuildProgress};
+use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_file::{Member, ShardFileWriter};
-use crate::cache::so_far::{NAMED, State};
-use crate::cache::surveyed::Surveyed;
+use crate::cache::source_headers::SourceHeaders;
 use crate::cache::upload::LOOK;
-use crate::cache::{OnBadSample, faults};
 use crate::data::shard::manifest::SkippedEntry;
 use crate::error::{Error, Result, SampleFault};
 use crate::jobs::encode::payload::Order;
 use crate::jobs::encode::run::EncodeRun;
 
-/// The run from payloads to complete shards.
-pub(super) struct Writing<'a> {
+/// Writes payloads into shards.
+pub(super) struct PayloadWriter<'a, 'c> {
     pub(super) build: &'a Build<'a>,
-    pub(super) folder: &'a Folder,
-    pub(super) surveyed: &'a Surveyed,
-    pub(super) members: &'a Members<'a>,
+    pub(super) folder: &'a CacheFolder,
+    pub(super) headers: &'a SourceHeaders<'a>,
+    pub(super) members: &'a SampleMembers<'a>,
     pub(super) order: &'a Order,
-    pub(super) state: &'a mut State,
+    pub(super) complete: &'a mut CompleteShards<'c>,
+    /// The shard that grows.
     pub(super) open: Option<ShardFileWriter>,
-    /// Samples that gave nothing before the first shard was begun.
-    pub(super) waiting: Vec<SkippedEntry>,
     /// The next place.
     pub(super) position: u64,
     /// Places of this part of the cache that are written or left out, and all of them.
@@ -41,11 +37,18 @@ pub(super) struct Writing<'a> {
     pub(super) places: u64,
     /// Bytes of members so far, in this call.
     pub(super) written: u64,
-    pub(super) need: Need,
 }
 
-impl Writing<'_> {
-    pub(super) fn all(&mut self, mut run: EncodeRun, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+impl PayloadWriter<'_, '_> {
+    /// Writes all payloads of `run`.
+    ///
+    /// # Errors
+    /// The first bad sample that is not left out; a system that refuses.
+    pub(super) fn write_all(
+        &mut self,
+        mut run: EncodeRun,
+        watch: Watch<'_>,
+    ) -> Result<ControlFlow<()>> {
         if watch(&self.progress()).is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -54,9 +57,7 @@ impl Writing<'_> {
             self.position = payloads.first();
             for row in 0..payloads.rows() {
                 if each.is_some_and(|n| self.position.is_multiple_of(n)) {
-                    if self.open.is_some() {
-                        self.end_shard()?;
-                    }
+                    self.end_shard()?;
                     if let Some(each) = self.build.options.shard_samples {
                         // It is there even if it gets no sample.
                         let (number, id) = (self.position / each, self.position);
@@ -64,8 +65,8 @@ impl Writing<'_> {
                     }
                 }
                 match payloads.row(row) {
-                    Ok((_, payload)) => self.sample(payload)?,
-                    Err(fault) => self.fault(fault)?,
+                    Ok((_, payload)) => self.write_sample(payload)?,
+                    Err(fault) => self.skip_sample(fault)?,
                 }
                 self.position += 1;
                 self.done += 1;
@@ -87,9 +88,9 @@ impl Writing<'_> {
         }
         self.end_shard()?;
         let pool = run.report()?;
-        self.state.report.worker_deaths = pool.worker_deaths;
-        self.state.report.stderr_lost = pool.stderr_lost;
-        self.state.report.source_bytes = pool.input_bytes;
+        self.complete.report.worker_deaths = pool.worker_deaths;
+        self.complete.report.stderr_lost = pool.stderr_lost;
+        self.complete.report.source_bytes = pool.input_bytes;
         Ok(ControlFlow::Continue(()))
     }
 
@@ -107,17 +108,16 @@ impl Writing<'_> {
     }
 
     fn progress(&self) -> BuildProgress<'_> {
-        let open = self.open.as_ref();
+        let (open, report) = (self.open.as_ref(), &self.complete.report);
+        let upload = self.folder.upload();
         BuildProgress {
-            shards: self.state.report.shards,
-            bytes: self.state.report.bytes + open.map_or(0, ShardFileWriter::bytes),
-            needed_bytes: self.need.bytes,
-            shards_up: self
-                .folder
-                .upload()
-                .map_or(0, |upload| upload.report().shards_up),
-            samples: self.places,
-            ..self.build.progress(BuildPhase::Writing, self.done)
+            shards: report.shards,
+            bytes: report.bytes + open.map_or(0, ShardFileWriter::bytes),
+            needed_bytes: report.needed_bytes,
+            shards_up: upload.map_or(0, |upload| upload.report().shards_up),
+            ..self
+                .build
+                .progress(BuildPhase::Writing, self.done, self.places)
         }
     }
 
@@ -127,13 +127,14 @@ impl Writing<'_> {
         source.ok_or_else(|| Error::protocol("more payloads than samples came"))
     }
 
-    fn sample(&mut self, payload: &[u8]) -> Result<()> {
+    fn write_sample(&mut self, payload: &[u8]) -> Result<()> {
         let source = self.source()?;
         // Where shards stand alone, a sample is named by its place.
         let id = match self.build.options.shard_samples {
             Some(_) => self.position,
             None => {
-                self.state.report.samples + self.open.as_ref().map_or(0, ShardFileWriter::samples)
+                let open = self.open.as_ref().map_or(0, ShardFileWriter::samples);
+                self.complete.report.samples + open
             }
         };
         let names = self.members.of(id, source)?;
@@ -153,9 +154,10 @@ impl Writing<'_> {
         let shard = match &mut self.open {
             Some(shard) => shard,
             None => {
-                let number = self.state.report.shards;
+                let number = self.complete.report.shards;
                 let mut shard = ShardFileWriter::begin(self.folder, number, id)?;
-                self.waiting.drain(..).for_each(|s| shard.skip(s));
+                let unlisted = self.complete.unlisted.drain(..);
+                unlisted.for_each(|s| shard.skip(s));
                 self.open.insert(shard)
             }
         };
@@ -165,61 +167,37 @@ impl Writing<'_> {
         pushed
     }
 
-    fn fault(&mut self, fault: SampleFault) -> Result<()> {
-        let id = self.source()?;
-        let stop = |fault| {
-            Err(Error::Sample {
-                id,
-                path: self.build.index.path(id),
-                fault,
-            })
-        };
-        let is_lasting = self.surveyed.is_lasting(self.build.index, id, &fault);
-        if self.build.options.on_error == OnBadSample::Stop {
-            return stop(faults::stopping(fault, is_lasting));
-        }
-        if !is_lasting {
-            return stop(faults::passing(fault));
-        }
-        let path = self.build.index.relative_path(id);
+    /// Leaves out a sample that gave no picture.
+    ///
+    /// # Errors
+    /// The fault, where it ends the build.
+    fn skip_sample(&mut self, fault: SampleFault) -> Result<()> {
+        let (id, index) = (self.source()?, self.build.index);
+        let on_error = self.build.options.on_error;
         let entry = SkippedEntry {
             source: id,
-            path: path.to_string_lossy().into_owned(),
-            reason: fault.reason,
+            reason: self.headers.leave_out(on_error, id, fault)?,
+            path: index.relative_path(id).to_string_lossy().into_owned(),
         };
         match &mut self.open {
             Some(shard) => shard.skip(entry),
-            None => self.waiting.push(entry),
+            None => self.complete.unlisted.push(entry),
         }
         Ok(())
     }
 
+    /// Completes the shard that grows, if there is one.
     fn end_shard(&mut self) -> Result<()> {
-        let index = self.build.index;
-        if let Some(shard) = self.open.take() {
-            let number = shard.number();
-            let (entry, manifest) = shard.finish(self.folder)?;
-            self.folder.ship(number, &manifest)?;
-            match self.build.options.shard_samples {
-                Some(_) => self.state.count(index, &entry, &manifest),
-                None => self.state.keep(index, entry, &manifest),
-            }
-        } else if self.state.report.shards == 0 {
-            self.none_at_all();
-        } else {
-            // Behind a shard of an earlier call.
-            self.state.behind.append(&mut self.waiting);
+        let Some(shard) = self.open.take() else {
+            return Ok(());
+        };
+        let number = shard.number();
+        let (entry, manifest) = shard.finish(self.folder)?;
+        self.folder.ship(number, &manifest)?;
+        match self.build.options.shard_samples {
+            Some(_) => self.complete.count(&entry, &manifest),
+            None => self.complete.add(entry, &manifest),
         }
         Ok(())
-    }
-
-    /// No sample gave a picture: those that were left out are told all the same.
-    fn none_at_all(&mut self) {
-        let told = self.waiting.drain(..).take(NAMED).map(|s| SkippedSample {
-            id: s.source,
-            path: PathBuf::from(s.path),
-            reason: s.reason,
-        });
-        self.state.report.skipped_examples.extend(told);
     }
 }

@@ -6,12 +6,11 @@
 //! rounded up to what its file system gives. Under `jpeg` the size of a picture
 //! is an estimate.
 
-use std::ops::Range;
-
-use crate::cache::book::{Book, Entry, idx_text};
 use crate::cache::layout::ShardFile;
-use crate::cache::members::Members;
-use crate::cache::surveyed::Surveyed;
+use crate::cache::missing_shards::ShardRun;
+use crate::cache::sample_members::SampleMembers;
+use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
+use crate::cache::source_headers::SourceHeaders;
 use crate::cache::{BuildOptions, Encoding};
 use crate::data::index::{CachedSamples, Index};
 use crate::data::shard::manifest::Manifest;
@@ -20,30 +19,19 @@ use crate::jobs::encode::payload::Order;
 
 /// What a build will still write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct DiskNeed {
     pub(super) bytes: u64,
     /// False: by the size that JPEGs of photos usually have.
     pub(super) exact: bool,
 }
 
-/// Where a build begins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Start {
-    /// The first place of the order that is in no complete shard.
-    pub(super) position: u64,
-    /// The id in the cache of what will stand there.
-    pub(super) id: u64,
-    /// The shard that it begins.
-    pub(super) shard: u64,
-}
-
-/// What a [`Need`] is made from.
-pub(super) struct Outlook<'a> {
+/// What a [`DiskNeed`] is made from.
+pub(super) struct DiskEstimate<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
     pub(super) order: &'a Order,
-    pub(super) surveyed: &'a Surveyed,
-    pub(super) members: &'a Members<'a>,
+    pub(super) headers: &'a SourceHeaders<'a>,
+    pub(super) members: &'a SampleMembers<'a>,
     /// Of complete shards.
     pub(super) samples: CachedSamples,
     /// What files are rounded up to, bytes.
@@ -53,64 +41,52 @@ pub(super) struct Outlook<'a> {
 /// Room for what is written at the end and replaced: the manifest twice.
 const MANIFESTS: u64 = 2 * 4096;
 
-impl Outlook<'_> {
-    /// What is to be written from `start` on.
+impl DiskEstimate<'_> {
+    /// What the shards of `runs` take; where the build `ends` the cache, index and manifest too.
     ///
     /// # Errors
     /// When the system gives no memory.
-    pub(super) fn need(mut self, start: Start) -> Result<Need> {
-        let (files, shards) = self.shards(start, start.position..self.order.samples())?;
-        self.whole(files, start.shard + shards)
+    pub(super) fn need(mut self, runs: &[ShardRun], ends: bool) -> Result<DiskNeed> {
+        let (mut bytes, mut shards) = (0u64, 0);
+        for run in runs {
+            let (files, end) = self.shards(run)?;
+            bytes = bytes.saturating_add(files);
+            shards = end;
+        }
+        if ends {
+            let each = self.options.shard_samples;
+            let shards = each.map_or(shards, |each| self.order.samples().div_ceil(each));
+            let index = self.round_up(self.samples.clone().seal()?.bytes());
+            // Each shard's entry in the cache's manifest is shorter than this.
+            let manifests = self.round_up(MANIFESTS + 2 * 320 * shards);
+            bytes = bytes.saturating_add(index.saturating_add(manifests));
+        }
+        Ok(DiskNeed {
+            bytes,
+            exact: !matches!(self.options.encode, Encoding::Jpeg { .. }),
+        })
     }
 
-    /// What shards that stand alone take, at these places; with `finish` index and manifest
-    /// too.
-    ///
-    /// # Errors
-    /// When the system gives no memory.
-    pub(super) fn need_apart(mut self, parts: &[Range<u64>], finish: bool) -> Result<Need> {
-        let each = self.options.most_places(self.order.samples()).unwrap_or(1);
-        let mut files = 0u64;
-        for part in parts {
-            let start = Start {
-                position: part.start,
-                id: part.start,
-                shard: part.start / each,
-            };
-            files = files.saturating_add(self.shards(start, part.clone())?.0);
-        }
-        match finish {
-            true => {
-                let shards = self.order.samples().div_ceil(each);
-                self.whole(files, shards)
-            }
-            false => Ok(Need {
-                bytes: files,
-                exact: self.is_exact(),
-            }),
-        }
-    }
-
-    /// The files of shards, and their number.
-    fn shards(&mut self, start: Start, positions: Range<u64>) -> Result<(u64, u64)> {
+    /// The bytes of a run's shards, and the number of the shard after them.
+    fn shards(&mut self, run: &ShardRun) -> Result<(u64, u64)> {
         let mut bytes = 0u64;
-        let mut number = start.shard;
-        let mut book = Book::new(start.id);
+        let mut number = run.first_shard;
+        let mut ledger = ShardLedger::new(run.first_id);
         let (most, each) = (
             self.options.shard_bytes(),
             self.options.most_places(self.order.samples()),
         );
-        for position in positions {
-            let id = start.id + (position - start.position);
-            if book.samples() > 0 && each.is_some_and(|n| position.is_multiple_of(n)) {
-                let full = std::mem::replace(&mut book, Book::new(id));
+        for position in run.places.clone() {
+            let id = run.first_id + (position - run.places.start);
+            if ledger.samples() > 0 && each.is_some_and(|n| position.is_multiple_of(n)) {
+                let full = std::mem::replace(&mut ledger, ShardLedger::new(id));
                 bytes = bytes.saturating_add(self.files(full, number)?);
                 number += 1;
             }
             let Some(source) = self.order.sample(position) else {
                 break;
             };
-            let Some((size, file)) = self.surveyed.output(source, self.options.resize) else {
+            let Some((size, file)) = self.headers.output(source, self.options.resize) else {
                 continue;
             };
             let picture = match self.options.encode {
@@ -124,45 +100,29 @@ impl Outlook<'_> {
                 [(names.picture.as_str(), picture)]
                     .into_iter()
                     .chain(label)
-                    .map(|(name, size)| Entry {
+                    .map(|(name, size)| LedgerEntry {
                         name,
                         size,
                         hash: 0,
                     })
             };
-            if !book.takes(entries(), most) {
-                let full = std::mem::replace(&mut book, Book::new(id));
+            if !ledger.takes(entries(), most) {
+                let full = std::mem::replace(&mut ledger, ShardLedger::new(id));
                 bytes = bytes.saturating_add(self.files(full, number)?);
                 number += 1;
             }
-            book.add(source, entries());
+            ledger.add(source, entries());
         }
-        if book.samples() > 0 {
-            bytes = bytes.saturating_add(self.files(book, number)?);
+        if ledger.samples() > 0 {
+            bytes = bytes.saturating_add(self.files(ledger, number)?);
             number += 1;
         }
-        Ok((bytes, number - start.shard))
-    }
-
-    /// With index and manifest of so many shards.
-    fn whole(self, bytes: u64, number: u64) -> Result<Need> {
-        let index = self.round_up(self.samples.clone().seal()?.bytes());
-        // Each shard's entry in the cache's manifest is shorter than this.
-        let manifests = MANIFESTS + 2 * 320 * number;
-        let rest = index.saturating_add(self.round_up(manifests));
-        Ok(Need {
-            bytes: bytes.saturating_add(rest),
-            exact: self.is_exact(),
-        })
-    }
-
-    fn is_exact(&self) -> bool {
-        !matches!(self.options.encode, Encoding::Jpeg { .. })
+        Ok((bytes, number))
     }
 
     /// Bytes of the three files of a shard.
-    fn files(&mut self, book: Book, number: u64) -> Result<u64> {
-        let manifest = book.manifest(0);
+    fn files(&mut self, ledger: ShardLedger, number: u64) -> Result<u64> {
+        let manifest = ledger.manifest(0);
         let name = ShardFile::Tar.name(number);
         self.samples.push_shard(self.index, &name, &manifest);
         let beside = [idx_text(&manifest)?.len(), manifest.to_bytes()?.len()];

@@ -5,8 +5,8 @@
 
 use std::io;
 
-use crate::cache::folder::Folder;
-use crate::cache::need::Need;
+use crate::cache::disk_estimate::DiskNeed;
+use crate::cache::folder::CacheFolder;
 use crate::error::{self, Error, Result};
 
 /// Whether the system had no room, or the user no more of it.
@@ -21,9 +21,9 @@ pub(super) fn is_full(e: &Error) -> bool {
     )
 }
 
-/// What there still was to do.
-pub(super) struct Left<'a> {
-    pub(super) folder: &'a Folder,
+/// What a build still had to do when the disk was full.
+pub(super) struct RemainingWork<'a> {
+    pub(super) folder: &'a CacheFolder,
     /// Samples in complete shards, or left out.
     pub(super) done: u64,
     /// Samples of the source.
@@ -31,31 +31,29 @@ pub(super) struct Left<'a> {
     /// Bytes that this call wrote, and of how many samples.
     pub(super) written: u64,
     pub(super) encoded: u64,
-    pub(super) need: Need,
+    /// Bytes that this call was expected to write.
+    pub(super) needed: u64,
     /// Bytes of the shards that this call removed to make room.
     pub(super) freed: u64,
 }
 
-impl<'a> Left<'a> {
+impl<'a> RemainingWork<'a> {
     /// Nothing but index and manifest.
-    pub(super) fn nothing(folder: &'a Folder) -> Self {
+    pub(super) fn none(folder: &'a CacheFolder) -> Self {
         Self {
             folder,
             done: 0,
             samples: 0,
             written: 0,
             encoded: 0,
-            need: Need {
-                bytes: 0,
-                exact: true,
-            },
+            needed: 0,
             freed: 0,
         }
     }
 
     /// # Errors
     /// When less is available than needed.
-    pub(super) fn check(folder: &Folder, need: Need, available: u64) -> Result<()> {
+    pub(super) fn check(folder: &CacheFolder, need: DiskNeed, available: u64) -> Result<()> {
         if need.bytes <= available {
             return Ok(());
         }
@@ -78,7 +76,7 @@ impl<'a> Left<'a> {
         }
         let left = self.samples.saturating_sub(self.done);
         let (rest, by) = match (self.written, self.encoded) {
-            (0, _) | (_, 0) => (self.need.bytes, ""),
+            (0, _) | (_, 0) => (self.needed, ""),
             (bytes, samples) => {
                 let rest = u128::from(bytes) * u128::from(left) / u128::from(samples);
                 let rest = u64::try_from(rest).unwrap_or(u64::MAX);
@@ -114,7 +112,7 @@ impl<'a> Left<'a> {
     }
 }
 
-fn full(folder: &Folder, what: String) -> Error {
+fn full(folder: &CacheFolder, what: String) -> Error {
     Error::io_at(
         "write to",
         folder.path(),

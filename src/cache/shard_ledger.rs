@@ -1,5 +1,5 @@
-//! What is known of a shard while it grows: its members, where they lie, and
-//! the files that say so beside it.
+//! The ledger of a shard that grows: its members, where they lie, and the files beside it that
+//! list them.
 //!
 //! In the consumer. Arithmetic and text: written shards and the forecast of
 //! their size are counted by the same lines.
@@ -11,9 +11,9 @@ use crate::data::shard::manifest::{
 };
 use crate::error::{Error, Result};
 
-/// A shard so far.
+/// The members of a shard so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Book {
+pub(super) struct ShardLedger {
     first_id: u64,
     /// Length so far.
     at: u64,
@@ -23,14 +23,14 @@ pub(super) struct Book {
 
 /// A member that is to be written, or was.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct LedgerEntry<'a> {
     pub(super) name: &'a str,
     pub(super) size: u64,
     /// XXH3-64 of the data.
     pub(super) hash: u64,
 }
 
-impl Book {
+impl ShardLedger {
     /// An empty shard, whose first sample will have this id.
     pub(super) fn new(first_id: u64) -> Self {
         Self {
@@ -50,14 +50,18 @@ impl Book {
 
     /// Whether the sample of these members goes into a shard of at most `most`
     /// bytes: the first one always does.
-    pub(super) fn takes<'a>(&self, members: impl Iterator<Item = Entry<'a>>, most: u64) -> bool {
+    pub(super) fn takes<'a>(
+        &self,
+        members: impl Iterator<Item = LedgerEntry<'a>>,
+        most: u64,
+    ) -> bool {
         let more = members.map(|m| member_bytes(m.name, m.size));
         let bytes = more.fold(self.bytes(), u64::saturating_add);
         self.samples.is_empty() || bytes <= most
     }
 
     /// Enters a sample of the source with its members, in their order.
-    pub(super) fn add<'a>(&mut self, source: u64, members: impl Iterator<Item = Entry<'a>>) {
+    pub(super) fn add<'a>(&mut self, source: u64, members: impl Iterator<Item = LedgerEntry<'a>>) {
         let mut entries = Vec::new();
         for member in members {
             let data_at = self.at + encode_header(member.name, member.size).len() as u64;
@@ -114,8 +118,8 @@ mod tests {
     use super::*;
     use crate::data::shard::append::ShardWriter;
 
-    fn entry(name: &str, size: u64) -> Entry<'_> {
-        Entry {
+    fn entry(name: &str, size: u64) -> LedgerEntry<'_> {
+        LedgerEntry {
             name,
             size,
             hash: 1,
@@ -123,45 +127,45 @@ mod tests {
     }
 
     #[test]
-    fn the_book_says_what_the_writer_does() {
+    fn the_ledger_says_what_the_writer_does() {
         let mut writer = ShardWriter::new(Vec::new());
-        let mut book = Book::new(3);
+        let mut ledger = ShardLedger::new(3);
         let long = "n".repeat(120);
         for (i, size) in [0usize, 1, 511, 512, 513, 5000].into_iter().enumerate() {
             let members = [entry("a.jpg", size as u64), entry(&long, 3)];
-            book.add(i as u64, members.into_iter());
+            ledger.add(i as u64, members.into_iter());
             let first = writer.append("a.jpg", &vec![1; size]).unwrap();
             let second = writer.append(&long, b"abc").unwrap();
-            let said = &book.samples[i].members;
+            let said = &ledger.samples[i].members;
             for (said, placed) in said.iter().zip([first, second]) {
                 assert_eq!(said.header_at, placed.header_at);
                 assert_eq!(said.data_at, placed.data_at);
                 assert_eq!(said.size, placed.size);
             }
         }
-        let bytes = book.bytes();
+        let bytes = ledger.bytes();
         assert_eq!(writer.finish().unwrap().bytes, bytes);
-        assert_eq!(book.manifest(9).bytes, bytes);
+        assert_eq!(ledger.manifest(9).bytes, bytes);
     }
 
     #[test]
     fn a_shard_takes_one_sample_at_least_and_no_more_than_fit() {
-        let mut book = Book::new(0);
+        let mut ledger = ShardLedger::new(0);
         let members = || [entry("a.jpg", 10_000)].into_iter();
-        assert!(book.takes(members(), 4096));
-        book.add(0, members());
+        assert!(ledger.takes(members(), 4096));
+        ledger.add(0, members());
         // 512 + 10240 each, 1024 at the end.
-        assert!(book.takes(members(), 2 * 10_752 + 1024));
-        assert!(!book.takes(members(), 2 * 10_752 + 1023));
+        assert!(ledger.takes(members(), 2 * 10_752 + 1024));
+        assert!(!ledger.takes(members(), 2 * 10_752 + 1023));
     }
 
     #[test]
     fn the_idx_is_dalis() {
-        let mut book = Book::new(0);
+        let mut ledger = ShardLedger::new(0);
         let members = [entry("0_a.jpg", 5), entry("0_a.cls", 1)];
-        book.add(0, members.into_iter());
-        book.add(1, [entry("1_b.jpg", 600)].into_iter());
-        let text = idx_text(&book.manifest(0)).unwrap();
+        ledger.add(0, members.into_iter());
+        ledger.add(1, [entry("1_b.jpg", 600)].into_iter());
+        let text = idx_text(&ledger.manifest(0)).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "v1.2 2\njpg 512 5 0_a.jpg cls 1536 1 0_a.cls\njpg 2560 600 1_b.jpg\n"

@@ -1,0 +1,159 @@
+//! The shards of a source that lies in an object store: which of them a build reads, and that they
+//! come to a folder of this machine and stay while they are read.
+//!
+//! In the consumer. Shards come before their headers are read, so workers never wait for
+//! storage. What a manifest says of such a source follows from the store, not from when a file
+//! came to this machine: any machine may go on with the cache.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+
+use crate::cache::missing_shards::IndependentShards;
+use crate::cache::options::{BuildOptions, BuildPart};
+use crate::data::index::Index;
+use crate::data::shard::manifest::Hash128;
+use crate::error::{Error, Result, needed, room};
+use crate::fetch::client::Fetcher;
+use crate::fetch::{FetchReport, ShardRoom};
+use crate::jobs::encode::payload::Order;
+
+/// The shards of a source, and the fetcher that gets them.
+#[derive(Debug)]
+pub(super) struct SourceShards {
+    fetcher: RefCell<Fetcher>,
+    /// The fetcher died, and is not looked after until others are to come.
+    is_left: Cell<bool>,
+    room: ShardRoom,
+}
+
+impl SourceShards {
+    /// # Errors
+    /// A folder of shards that cannot be read.
+    pub(super) fn new(fetcher: Fetcher) -> Result<Self> {
+        Ok(Self {
+            room: fetcher.shard_room()?,
+            fetcher: RefCell::new(fetcher),
+            is_left: Cell::new(false),
+        })
+    }
+
+    /// Fingerprint used to detect a changed source, beside its index.
+    pub(super) fn fingerprint(&self) -> Hash128 {
+        self.fetcher.borrow().state()
+    }
+
+    /// Has the shards of the samples at these places come, in place of those before. `watch`
+    /// receives the number of samples whose shards came, and of all of them.
+    ///
+    /// # Errors
+    /// A shard that cannot be had; a folder with too little room for all of them.
+    pub(super) fn bring(
+        &self,
+        (index, options): (&Index, &BuildOptions),
+        order: &Order,
+        places: &[Range<u64>],
+        watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let shards = shards_of(index, order, places);
+        let numbers: Vec<u64> = shards.keys().copied().collect();
+        if let Some(most) = self.room.holds_too_many(&numbers) {
+            return Err(Error::option(
+                "fetch_limit",
+                format!(
+                    "`fetch_limit` has no room for all shards, so the {} that are read are held \
+                     open, and half of the files that this process may have open are {most}: \
+                     raise that (ulimit -n), or give no limit",
+                    numbers.len()
+                ),
+            ));
+        }
+        let lacks = self.room.lacks(&numbers);
+        if lacks > 0 {
+            return Err(self.too_little(options, &numbers, lacks));
+        }
+        let (all, mut done) = (shards.values().sum(), 0);
+        self.is_left.set(false);
+        self.fetcher
+            .borrow_mut()
+            .bring(index, &numbers, &mut |came| {
+                let samples = came.iter().filter_map(|number| shards.get(number));
+                done += samples.sum::<u64>();
+                watch(done, all)
+            })
+    }
+
+    /// Looks now and then whether the fetcher lives, while the shards that it brought are read. A
+    /// store that is away meanwhile is no reason to end.
+    pub(super) fn keep(&self) {
+        if self.is_left.get() {
+            return;
+        }
+        if let Err(e) = self.fetcher.borrow_mut().keep() {
+            tracing::warn!("{e}. The shards that are read are here");
+            self.is_left.set(true);
+        }
+    }
+
+    /// What came so far.
+    pub(super) fn report(&self) -> FetchReport {
+        self.fetcher.borrow().report()
+    }
+
+    /// Into how many shares the cache is divided, so that the source of each has room here; none
+    /// where it need not be, or cannot.
+    pub(super) fn shares_that_fit(&self, index: &Index, options: &BuildOptions) -> Option<u64> {
+        let shards = IndependentShards::of(options, index.len())?;
+        let order = Order::new(index.len(), options.shuffle);
+        let fits = |of: u64| {
+            (0..of).all(|number| {
+                let share = BuildPart::Share { number, of }.shards(shards.len());
+                let sources = shards_of(index, &order, &[shards.places(share)]);
+                let numbers: Vec<u64> = sources.into_keys().collect();
+                self.room.lacks(&numbers) == 0 && self.room.holds_too_many(&numbers).is_none()
+            })
+        };
+        let mut of = 1;
+        while !fits(of) {
+            if of >= shards.len() {
+                return None;
+            }
+            // By a quarter more: this goes through all samples.
+            of = (of + of.div_ceil(4)).min(shards.len());
+        }
+        (of > 1).then_some(of)
+    }
+
+    fn too_little(&self, options: &BuildOptions, numbers: &[u64], lacks: u64) -> Error {
+        let otherwise = match (options.shard_samples, options.shuffle) {
+            (_, Some(_)) => " A shuffled cache is made of all of them at a time.",
+            (None, None) => {
+                " Or give `shard_samples`: such shards stand alone, and the cache is then made \
+                 in parts that fit."
+            }
+            (Some(_), None) => " Or make smaller shards.",
+        };
+        Error::option(
+            "fetch_limit",
+            format!(
+                "`fetch_limit` leaves {} for shards, and {} shards of the source ({}) are read at a \
+                 time: give at least {} more, or no limit.{otherwise}",
+                room(self.room.room),
+                numbers.len(),
+                needed(self.room.bytes_of(numbers)),
+                needed(lacks),
+            ),
+        )
+    }
+}
+
+/// The shards of the source that these places are made of, with the number of samples of each.
+fn shards_of(index: &Index, order: &Order, places: &[Range<u64>]) -> BTreeMap<u64, u64> {
+    let mut shards = BTreeMap::new();
+    let ids = places.iter().cloned().flatten();
+    let ids = ids.filter_map(|place| order.sample(place));
+    for part in ids.filter_map(|id| index.part(id)) {
+        *shards.entry(part.shard).or_insert(0) += 1;
+    }
+    shards
+}
