@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use featherload::fuzz_support::JpegForms;
+use featherload::tests_support::JpegForms;
 use turbojpeg_sys as tj;
 
 /// Crops of each picture.

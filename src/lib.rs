@@ -21,9 +21,6 @@ pub mod device;
 pub mod error;
 pub mod fetch;
 pub mod forecast;
-#[cfg(any(test, feature = "internals"))]
-#[doc(hidden)]
-pub mod fuzz_support;
 mod jobs;
 pub mod loader;
 pub mod measure;
@@ -37,6 +34,9 @@ pub mod recipe;
 mod send;
 mod store;
 mod sys;
+#[cfg(any(test, feature = "internals"))]
+#[doc(hidden)]
+pub mod tests_support;
 
 pub use camera::{Camera, Lens};
 pub use configs::paddle;
@@ -81,13 +81,13 @@ pub mod bench_support {
 pub mod internals {
     pub use crate::pool::coordinator::own::init as init_with;
     pub use crate::pool::crew::{Crew, Drilled};
-    pub use crate::pool::drill::{End, RingDrill};
     pub use crate::pool::engine::Engine;
     pub use crate::pool::filled::Filled;
     pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts, Readable};
     pub use crate::pool::place::Place;
     pub use crate::pool::ring::layout::Shape;
     pub use crate::pool::ring::ticket::Ticket;
+    pub use crate::pool::tests_drill::{End, RingDrill};
     pub use crate::pool::worker::meter::{Meter, Stage};
     pub use crate::sys::pid_namespace::parents;
     pub use crate::sys::process::end_by_crash_signals;

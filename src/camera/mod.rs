@@ -29,7 +29,7 @@ mod undistorted;
 mod unprojector;
 
 #[cfg(test)]
-mod goldens;
+mod tests;
 
 pub use check::CameraFault;
 pub use footprint::Footprint;

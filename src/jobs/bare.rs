@@ -8,25 +8,19 @@
 mod copy;
 mod maps;
 
-use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use self::copy::Copies;
 use self::maps::Maps;
 use crate::cut::sample::Stored;
 use crate::data::index::Index;
-use crate::error::{self, Error, Result, SampleFault};
-use crate::jobs::input::{Input, InputMode};
-use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::jobs::shards::Pattern;
-use crate::picture::header::read_header;
+use crate::error::{Error, Result, SampleFault};
 use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, Scratch};
 use crate::picture::{Format, Limits, PixelBox};
 use crate::plan::{Plan, PositionRandom};
-use crate::pool::worker::meter::Meter;
+use crate::recipe::SampleProgram;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{Recipe, SampleProgram};
 
 /// How much of each picture is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,65 +160,6 @@ impl Decode {
     }
 }
 
-/// Whole pictures of any format, one after the other, each into memory of its own.
-///
-/// Files are read, not mapped: whoever holds these images handles no SIGBUS.
-pub(crate) struct WholeImages {
-    input: Input,
-    decoder: SampleDecoder,
-    meter: Meter,
-}
-
-impl WholeImages {
-    pub(crate) fn new() -> Result<Self> {
-        let program = SampleProgram::compile(&Recipe::full())?;
-        let limits = Limits::default();
-        Ok(Self {
-            input: Input::new(InputMode::Read, limits.max_scratch, Pattern::InOrder),
-            decoder: SampleDecoder::new(&program, &limits)?,
-            meter: Meter::default(),
-        })
-    }
-
-    /// Picture `id` as RGB8, height x width x 3. A picture of more than `room`
-    /// bytes is refused before it is decoded.
-    pub(crate) fn decode(&mut self, index: &Index, id: u64, room: u64) -> Result<Vec<u8>> {
-        let failed = |fault: SampleFault| Error::Sample {
-            id,
-            path: index.path(id),
-            fault,
-        };
-        let bytes = self.input.open(index, id).map_err(failed)?;
-        let header = read_header(&mut Cursor::new(&bytes[..])).map_err(failed)?;
-        Limits::default()
-            .check_pixels(header.format.name(), header.stored)
-            .map_err(failed)?;
-        let part = index.pixel_box(id);
-        let (width, height) = header.boxed(part).map_err(failed)?.upright();
-        let rgb_bytes = 3 * u64::from(width) * u64::from(height);
-        if rgb_bytes > room {
-            return Err(Error::config(format!(
-                "whole images do not fit into the available memory: at sample {id} of {} each \
-                 copy has room for {} more. Use fewer workers or a smaller data set",
-                index.len(),
-                error::room(room)
-            )));
-        }
-        let mut rgb = vec![0; rgb_bytes as usize];
-        // Nothing is random in whole pictures.
-        let request = RowRequest {
-            random: &PositionRandom::new(0, 0, 0),
-            size: None,
-            part,
-            admit: &|_| Ok(()),
-        };
-        self.decoder
-            .fill(&bytes, &request, &mut rgb, &mut self.meter)
-            .map_err(failed)?;
-        Ok(rgb)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -233,10 +168,10 @@ mod tests {
 
     use super::*;
     use crate::data::index::FolderOptions;
-    use crate::error::FaultKind;
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
     use crate::plan::PlanOptions;
+    use crate::recipe::Recipe;
 
     /// One picture of 6 x 8, and beside it a link to nothing, a FIFO, and an
     /// empty file.
@@ -249,25 +184,6 @@ mod tests {
         std::fs::write(dir.path().join("3.jpg"), b"").unwrap();
         let index = Index::folder(dir.path(), &FolderOptions::default());
         (dir, index.unwrap().0)
-    }
-
-    #[test]
-    fn whole_images_of_files_that_cannot_be_read_are_failed_samples() {
-        let (_dir, index) = folder();
-        let mut images = WholeImages::new().unwrap();
-        assert_eq!(images.decode(&index, 0, 144).unwrap().len(), 144);
-        let refused = images.decode(&index, 0, 143).unwrap_err();
-        assert!(refused.is_usage(), "{refused}");
-        for (id, expected) in [
-            (1, FaultKind::Unreadable),
-            (2, FaultKind::NotRegular),
-            (3, FaultKind::Truncated),
-        ] {
-            match images.decode(&index, id, 144).unwrap_err() {
-                Error::Sample { fault, .. } => assert_eq!(fault.kind, expected),
-                other => panic!("sample {id}: {other}"),
-            }
-        }
     }
 
     #[test]

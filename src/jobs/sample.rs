@@ -528,7 +528,7 @@ impl Rows for WantedRows<'_, '_> {
 }
 
 #[cfg(test)]
-mod moves;
+mod moves_tests;
 
 #[cfg(test)]
 mod tests {

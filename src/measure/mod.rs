@@ -1,23 +1,19 @@
 //! What a run costs: memory of processes, processor time, the decoder's ceiling;
 //! and what the system gives to it.
 //!
-//! In the consumer, in a process that watches it, or (for the ceiling and for
-//! loaded images) in processes of their own. Result structs only: who prints
-//! them is the binary's business.
+//! In the consumer, in a process that watches it, or (for the ceiling) in processes of
+//! their own. Result structs only: who prints them is the binary's business.
 //!
 //! - `processes`: one process, from /proc;
 //! - `tree`: a pool's processes, sampled, and their medians;
 //! - `system`: what the system gives to a run; `idle`: what nobody used of its processors;
 //! - `page_cache`: cached files, which belong to no process;
 //! - `statistics`: median, slope, growth;
-//! - `loaded`: images that are held before a fork, for comparison;
 //! - `ceiling`: the decoder alone.
 
 #[cfg(feature = "codecs")]
 pub mod ceiling;
 mod idle;
-#[cfg(feature = "codecs")]
-mod loaded;
 mod page_cache;
 pub mod processes;
 pub mod statistics;
@@ -25,8 +21,6 @@ pub mod system;
 mod tree;
 
 pub use idle::CpuClocks;
-#[cfg(feature = "codecs")]
-pub use loaded::LoadedImages;
 pub use page_cache::PageCache;
 pub use processes::{Memory, ProcessUsage, TreeUsage};
 pub use tree::{Member, Role, SteadyMemory, SteadyProcess, TreeSample};

@@ -178,8 +178,8 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::fuzz_support::golden;
     use crate::recipe::PcaLighting;
+    use crate::tests_support::golden;
 
     #[derive(Deserialize)]
     struct Manifest {

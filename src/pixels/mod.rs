@@ -41,10 +41,7 @@ pub(crate) mod view;
 mod warp;
 
 #[cfg(test)]
-mod colour_goldens;
+mod tests;
+
 #[cfg(test)]
-pub(crate) mod rounding;
-#[cfg(test)]
-mod shape_goldens;
-#[cfg(test)]
-mod torchvision_goldens;
+pub(crate) use tests::rounding;

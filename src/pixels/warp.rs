@@ -194,11 +194,11 @@ mod goldens {
     use serde::Deserialize;
 
     use super::*;
-    use crate::fuzz_support::golden;
     use crate::pixels::canvas::{Canvas, Held};
     use crate::pixels::resample::Resampler;
     use crate::recipe::{RotationStyle, Step};
     use crate::sys::cpu::CpuLevel;
+    use crate::tests_support::golden;
 
     #[derive(Deserialize)]
     struct Manifest {

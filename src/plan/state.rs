@@ -21,7 +21,7 @@ use crate::recipe::NumericProfile;
 /// [`OnError`](crate::OnError) is no part of it: a run that a bad sample stopped
 /// may go on under another policy, any other should keep its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(deny_unknown_fields)]
 pub struct State {
     /// Version of this form.
     pub version: u32,
@@ -44,71 +44,9 @@ pub struct State {
     pub max_scratch: u64,
 }
 
-/// A state as it was written, by this version or an earlier one.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    version: u32,
-    epoch: u64,
-    samples: Option<u64>,
-    /// Of version 2: batches of the plan's rank.
-    batch: Option<u64>,
-    plan: PlanOptions,
-    sampler_hash: Option<String>,
-    index_hash: String,
-    recipe_hash: String,
-    profile: NumericProfile,
-    max_pixels: u64,
-    max_scratch: u64,
-}
-
-impl TryFrom<Written> for State {
-    type Error = String;
-
-    fn try_from(from: Written) -> std::result::Result<Self, String> {
-        let (version, samples) = match (from.samples, from.batch, from.version) {
-            (Some(samples), None, version) => (version, samples),
-            (None, Some(batch), State::COUNTS_BATCHES) => {
-                let plan = &from.plan;
-                if plan.multi_scale.is_some() && batch > 0 {
-                    return Err(format!(
-                        "a state of version 2 within an epoch of multi_scale counts batches of \
-                         several sizes, which this version does not: start at epoch {} without a \
-                         state",
-                        from.epoch
-                    ));
-                }
-                let of_all = u64::from(plan.batch).saturating_mul(u64::from(plan.world));
-                (State::VERSION, batch.saturating_mul(of_all))
-            }
-            (None, None, _) => return Err("missing field 'samples'".to_owned()),
-            (_, Some(_), version) => {
-                return Err(format!(
-                    "'batch' is a field of states of version 2, and this one has version {version}"
-                ));
-            }
-        };
-        Ok(Self {
-            version,
-            epoch: from.epoch,
-            samples,
-            plan: from.plan,
-            sampler_hash: from.sampler_hash,
-            index_hash: from.index_hash,
-            recipe_hash: from.recipe_hash,
-            profile: from.profile,
-            max_pixels: from.max_pixels,
-            max_scratch: from.max_scratch,
-        })
-    }
-}
-
 impl State {
-    /// The version that this crate writes. It reads version 2 too, which counted batches.
+    /// The version that this crate writes and reads.
     pub const VERSION: u32 = 3;
-
-    /// The version whose states count batches of their rank.
-    const COUNTS_BATCHES: u32 = 2;
 
     pub(crate) fn mark(&self) -> Mark {
         Mark::new(self.epoch, self.samples)
@@ -354,50 +292,19 @@ mod tests {
         assert!(e.to_string().contains("100 samples, which are no whole"));
     }
 
-    /// The state of version 2 with 17 batches of rank 1 of 4 behind it.
-    fn version_2() -> serde_json::Value {
-        let mut s = state();
-        (s.plan.batch, s.plan.rank, s.plan.world) = (10, 1, 4);
-        let mut text = serde_json::to_value(&s).unwrap();
-        text["version"] = 2.into();
-        let fields = text.as_object_mut().unwrap();
-        fields.remove("samples");
-        fields.insert("batch".into(), 17.into());
-        text
-    }
-
     #[test]
-    fn a_state_that_counts_batches_is_one_that_counts_samples() {
-        let old: State = serde_json::from_value(version_2()).unwrap();
-        assert_eq!((old.version, old.epoch, old.samples), (3, 3, 680));
-        old.check_resumable(&state()).unwrap();
-        let mut scaled = version_2();
-        scaled["plan"]["multi_scale"] = serde_json::json!({"sizes": [[64, 64]], "divided_by": 32});
-        let e = serde_json::from_value::<State>(scaled.clone()).unwrap_err();
-        assert!(
-            e.to_string().contains("start at epoch 3 without a state"),
-            "{e}"
-        );
-        scaled["batch"] = 0.into();
-        let old: State = serde_json::from_value(scaled).unwrap();
-        assert_eq!(old.samples, 0);
-    }
-
-    #[test]
-    fn a_state_of_no_version_is_refused() {
-        let said = |field: &str, value: serde_json::Value| {
-            let mut text = version_2();
-            text[field] = value;
+    fn a_field_that_is_unknown_or_missing_is_named() {
+        let written = serde_json::to_value(state()).unwrap();
+        let said = |text| {
             serde_json::from_value::<State>(text)
                 .unwrap_err()
                 .to_string()
         };
-        assert!(said("version", 3.into()).contains("'batch' is a field of states of version 2"));
-        assert!(said("samples", 5.into()).contains("'batch' is a field of states of version 2"));
-        assert!(said("more", 1.into()).contains("unknown field `more`"));
-        let mut none = version_2();
-        none.as_object_mut().unwrap().remove("batch");
-        let e = serde_json::from_value::<State>(none).unwrap_err();
-        assert!(e.to_string().contains("missing field 'samples'"), "{e}");
+        let mut more = written.clone();
+        more["more"] = 1.into();
+        assert!(said(more).contains("unknown field `more`"));
+        let mut fewer = written;
+        fewer.as_object_mut().unwrap().remove("samples");
+        assert!(said(fewer).contains("missing field `samples`"));
     }
 }

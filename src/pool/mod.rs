@@ -15,7 +15,7 @@
 //! | [`buffers`] | consumer | memory for rows where no ring is |
 //! | [`report`] | consumer | what happened, in numbers |
 //! | `advice` | all | what to do when a pool has ended |
-//! | `drill` | a test | the ring under a worker that writes anything, in one process |
+//! | `tests_drill` | a test | the ring under a worker that writes anything, in one process |
 //! | [`ring`] | all | the shared memory and its protocol |
 //! | [`sandbox`] | all | what keeps workers from anything but their work |
 //! | [`coordinator`] | see there | the process between consumer and workers |
@@ -29,8 +29,6 @@ pub(crate) mod buffers;
 pub(crate) mod consumer;
 pub(crate) mod coordinator;
 pub(crate) mod crew;
-#[cfg(feature = "internals")]
-pub(crate) mod drill;
 pub(crate) mod engine;
 pub(crate) mod filled;
 pub(crate) mod in_process;
@@ -39,4 +37,6 @@ pub(crate) mod place;
 pub(crate) mod report;
 pub(crate) mod ring;
 pub(crate) mod sandbox;
+#[cfg(feature = "internals")]
+pub(crate) mod tests_drill;
 pub(crate) mod worker;

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use featherload::fuzz_support::unpack_goldens;
 use featherload::index::{ListLabels, ListOptions};
 use featherload::recipe::{CenterCrop, RandomResizedCrop, Resize, Span, Truncated, Upright};
+use featherload::tests_support::unpack_goldens;
 use featherload::{
     DecodeMode, Dtype, Launch, Loader, MemoryLayout, OnError, Recipe, RowStatus, SampleFault,
     Source,

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use featherload::fuzz_support::unpack_goldens;
+use featherload::tests_support::unpack_goldens;
 
 use super::mutate::mutated;
 use super::targets::decode::RECIPES;

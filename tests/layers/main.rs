@@ -89,7 +89,7 @@ const LAYERS: Layers<'_> = &[
         ],
     ),
     (
-        "fuzz_support",
+        "tests_support",
         &["error", "picture", "data", "recipe", "plan", "pool", "jobs"],
     ),
 ];
@@ -102,12 +102,12 @@ const PUBLIC: &[&str] = &[
     "error",
     "fetch",
     "forecast",
-    "fuzz_support",
     "loader",
     "measure",
     "options",
     "plan",
     "recipe",
+    "tests_support",
 ];
 
 /// The files that may, and do, hold `unsafe`, tests included.
@@ -145,7 +145,7 @@ const UNSAFE: &[&str] = &[
     "src/picture/jpeg/baseline/wide/lanes.rs",
     "src/picture/jpeg/encoder/avx2/lanes.rs",
     "src/picture/jpeg/encoder/avx2/mod.rs",
-    "src/picture/jpeg/oracle.rs",
+    "src/picture/jpeg/tests/oracle.rs",
     "src/store/content.rs",
     "src/pool/ring/region.rs",
     "src/pool/ring/slots.rs",

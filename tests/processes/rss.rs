@@ -71,8 +71,6 @@ fn figures_of_processes_and_of_all_belong_together() {
     assert_eq!(r["samples"], 40);
     assert_eq!(r["ring_bytes_equal"], true);
     check_slope(&r);
-    // For the chart's line of copied parents: 40 pictures of 80 to 320 a side.
-    assert!(number(&r, "decoded_bytes") > 40.0 * 3.0 * 80.0 * 80.0);
     let rows = list(&r, "rows");
     assert_eq!(rows.len(), 4);
     for (row, workers) in rows.iter().zip([0usize, 1, 2, 3]) {
@@ -410,50 +408,6 @@ fn epochs_have_medians_and_growth_has_a_bound() {
 }
 
 #[test]
-fn a_fork_after_loading_shares_what_is_read_and_copies_what_is_written() {
-    let dir = tempfile::tempdir().unwrap();
-    for i in 0..24 {
-        let picture = Picture::rgb(800, 600, i);
-        fs::write(dir.path().join(format!("{i:02}.jpg")), picture.encode()).unwrap();
-    }
-    let files = tempfile::tempdir().unwrap();
-    let svg = files.path().join("chart.svg");
-    let args = [
-        "--workers",
-        "1,3",
-        "--seconds",
-        "0.5",
-        "--compare-fork-after-load",
-        "--svg",
-        svg.to_str().unwrap(),
-    ];
-    let r = report(dir.path(), &args, 0);
-    let decoded = 24.0 * 800.0 * 600.0 * 3.0;
-    assert_eq!(number(&r, "decoded_bytes"), decoded);
-    let fork = &r["fork_after_load"];
-    assert_eq!(fork["images"], 24);
-    assert_eq!(list(fork, "left_out").len(), 0);
-    let rows = list(fork, "rows");
-    assert_eq!(rows.len(), 2);
-    for (row, workers) in rows.iter().zip([1.0, 3.0]) {
-        assert_eq!(number(row, "workers"), workers);
-        let read = number(row, "read_pss_bytes");
-        let written = number(row, "written_pss_bytes");
-        assert!(read > decoded, "the parent holds the images: {row}");
-        assert!(read < 2.0 * decoded, "one copy, and a small pool: {row}");
-        let copies = (written - read) / decoded;
-        assert!((copies - workers).abs() < 0.25 * workers, "{copies}: {row}");
-    }
-    let chart = fs::read_to_string(&svg).unwrap();
-    check_xml(&chart);
-    for words in ["written to", "only read"] {
-        assert!(chart.contains(words), "the chart lacks {words}");
-    }
-    // All was measured, so nothing is computed.
-    assert!(!chart.contains("computed:"), "{chart}");
-}
-
-#[test]
 fn workers_that_die_are_counted_and_the_samples_are_of_whole_pools() {
     let dir = data(1, 48);
     let args = [
@@ -480,7 +434,7 @@ fn workers_that_die_are_counted_and_the_samples_are_of_whole_pools() {
 #[test]
 fn what_cannot_be_measured_is_refused_at_once() {
     let dir = data(1, 3);
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["--workers", "1,1"], &["twice"]),
         (&["--workers", "1,x"], &["1,2,4"]),
         (&["--seconds", "0.1"], &["0.5 to 600"]),
@@ -492,10 +446,6 @@ fn what_cannot_be_measured_is_refused_at_once() {
             &["two numbers"],
         ),
         (&["--svg", "/nowhere/chart.svg"], &["--svg", "/nowhere"]),
-        (
-            &["--compare-fork-after-load", "--kill-workers-every", "9"],
-            &["--kill-workers-every"],
-        ),
     ];
     for (args, words) in cases {
         let out = run(dir.path(), args);

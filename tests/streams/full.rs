@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use featherload::f16;
-use featherload::fuzz_support::unpack_goldens;
 use featherload::internals::Drilled;
 use featherload::recipe::{
     Alpha, Decode, Normalize, Op, RandomHorizontalFlip, RandomResizedCrop, Span, Upright,
 };
+use featherload::tests_support::unpack_goldens;
 use featherload::{
     Batch, DecodeMode, Dtype, FaultKind, Labels, Loader, LoaderBuilder, MemoryLayout, OnError,
     Recipe, RowDescriptor, RowStatus, Source, State, Tail,

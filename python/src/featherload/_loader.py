@@ -375,15 +375,13 @@ class Loader:
         try:
             # Numbers of NumPy and torch are numbers.
             read = json.loads(json.dumps(dict(state), default=operator.index))
-            # Version 2 counted batches.
-            counted = "batch" if "batch" in read else "samples"
-            epoch, count = read["epoch"], read[counted]
+            epoch, samples = read["epoch"], read["samples"]
         except (TypeError, ValueError, KeyError):
             raise ConfigError(
                 f"the state is not one that state_dict gave: {shown(state)}", option="state"
             ) from None
         whole("epoch", epoch, 0)
-        whole(counted, count, 0)
+        whole("samples", samples, 0)
         self._resume = read
         self._epoch_asked = None
 

@@ -83,19 +83,8 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
         | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
         | "own-store" => LIMITS,
         "device" | "upload" | "gpu-memory-limit" | "decode-on" => DEVICE,
-        "digest"
-        | "verify"
-        | "ceiling"
-        | "window"
-        | "replay"
-        | "rss"
-        | "seconds"
-        | "max-slope-mib"
-        | "max-growth-mib"
-        | "compare-fork-after-load"
-        | "sample"
-        | "picture"
-        | "plan" => MEASURE,
+        "digest" | "verify" | "ceiling" | "window" | "replay" | "rss" | "seconds"
+        | "max-slope-mib" | "max-growth-mib" | "sample" | "picture" | "plan" => MEASURE,
         "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
         | "share" | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples"
         | "finish" | "stage-dir" | "force" | "progress" => OUTPUT,

@@ -18,7 +18,7 @@ mod dataset;
 mod dataset_form;
 mod environment;
 #[cfg(all(test, feature = "codecs"))]
-mod goldens;
+mod golden_tests;
 mod list;
 mod note;
 mod number;

@@ -338,8 +338,7 @@ pub(crate) fn is_kept(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// What the kept index at `path` is of, in words; none when it is damaged, or of a
-/// version that wrote none.
+/// What the kept index at `path` is of, in words; none when it is damaged.
 pub(crate) fn what(path: &Path) -> Option<String> {
     let note = note_of(path)?;
     Some(serde_json::from_slice::<Words>(&note).ok()?.of)

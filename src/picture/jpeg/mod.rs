@@ -14,8 +14,8 @@
 //! - `baseline`: the decoder itself, with the bytes of libjpeg-turbo; in `gpu_rows` of it rows for
 //!   the kernels that decode on a GPU.
 //! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
-//! - `oracle`: libjpeg-turbo for tests.
-//! - `fixtures`, `generators`: files for tests: usual ones, and those that no encoder writes.
+//! - `tests`: also libjpeg-turbo to compare with, and files: usual ones, and those that no
+//!   encoder writes.
 
 mod baseline;
 mod bytes;
@@ -27,12 +27,6 @@ mod header;
 mod region;
 mod standard;
 
-#[cfg(all(test, feature = "codecs"))]
-pub(crate) mod fixtures;
-#[cfg(all(test, feature = "codecs"))]
-mod generators;
-#[cfg(all(test, feature = "codecs"))]
-mod oracle;
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 #[cfg(all(test, feature = "codecs"))]
@@ -50,3 +44,5 @@ pub(crate) use encoder::encode;
 pub(crate) use header::JpegHeader;
 pub(crate) use header::{read_header, walk};
 pub(crate) use region::{Region, Scale};
+#[cfg(all(test, feature = "codecs"))]
+pub(crate) use tests::{fixtures, oracle};

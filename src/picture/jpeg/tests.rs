@@ -1,10 +1,17 @@
 //! Tests that need more than one file of this folder.
+//!
+//! - `oracle`: libjpeg-turbo, which the decoder is compared with;
+//! - `fixtures`, `generators`: files: usual ones, and those that no encoder writes.
+
+pub(crate) mod fixtures;
+pub(super) mod generators;
+pub(crate) mod oracle;
 
 use crate::error::FaultKind;
 use crate::picture::{Limits, Truncated};
 
-use super::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, many_scans, photos};
-use super::oracle::{Pixel, reference};
+use self::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, many_scans, photos};
+use self::oracle::{Pixel, reference};
 use super::region::scaled_size;
 use super::*;
 

@@ -3,9 +3,9 @@
 use crate::picture::{Limits, Truncated};
 
 use super::fixtures::{Random, Sampling, encode, one_component_scans};
-use super::generators::{any_structure, right_codes};
 use super::oracle::judge;
 use super::region::{Decoded, scaled_size};
+use super::tests::generators::{any_structure, right_codes};
 use super::tests::{rgb_of_inks, some_regions};
 use super::*;
 

@@ -28,4 +28,4 @@ pub(super) mod perspective;
 pub(super) mod table;
 
 #[cfg(test)]
-mod goldens;
+mod tests;

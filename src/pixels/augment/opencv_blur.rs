@@ -254,7 +254,7 @@ mod tests {
     /// tests/goldens/opencv_blur.tar, which scripts/op_goldens/opencv_blur.py writes.
     #[test]
     fn blurs_have_the_pixels_of_opencv() {
-        let text = crate::fuzz_support::golden("opencv_blur", "cases.json").unwrap();
+        let text = crate::tests_support::golden("opencv_blur", "cases.json").unwrap();
         let goldens: Goldens = serde_json::from_slice(&text).unwrap();
         assert!(goldens.cases.len() >= 27);
         for case in &goldens.cases {

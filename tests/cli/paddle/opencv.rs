@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use featherload::OnError;
-use featherload::fuzz_support::unpack_goldens;
 use featherload::paddle::{Environment, Options, Training};
+use featherload::tests_support::unpack_goldens;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -6,13 +6,13 @@
 //! decoded before: a fresh decoder and one that has seen everything since the
 //! process began must agree on the verdict and on every byte.
 
-use featherload::fuzz_support::Decoder;
 use featherload::recipe::{
     Alpha, AugMix, AutoAugment, Background, BoundedResizedCrop, CenterCrop, ColorJitter,
     ColorSpace, ConvertColor, CropWithPadding, Cutout, Decode, DecodeMode, Dtype, GaussianBlur,
     MemoryLayout, Normalize, Pad, PadTo, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
     RandomRotate90, RandomRotation, Recipe, Resize, Span, TimmAugment, TrivialAugment, Upright,
 };
+use featherload::tests_support::Decoder;
 
 use super::Target;
 

@@ -3,7 +3,7 @@
 //! Read as a survey of a data set does, in pieces, and as a worker does, whole.
 //! Neither may panic, and what both accept they must see alike.
 
-use featherload::fuzz_support::{format, opened, surveyed};
+use featherload::tests_support::{format, opened, surveyed};
 
 use super::Target;
 

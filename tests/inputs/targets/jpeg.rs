@@ -5,7 +5,7 @@
 //! other input. A window is refused like the whole picture, and has the same pixels.
 //! (`src/picture/jpeg/verdict_tests.rs` compares them with libjpeg-turbo's.)
 
-use featherload::fuzz_support::{JpegForms, Pixels};
+use featherload::tests_support::{JpegForms, Pixels};
 
 use super::Target;
 

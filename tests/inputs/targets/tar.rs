@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use featherload::Index;
-use featherload::fuzz_support::members;
 use featherload::index::{KeepIndex, Label, ShardLabels, ShardOptions};
+use featherload::tests_support::members;
 
 use super::Target;
 

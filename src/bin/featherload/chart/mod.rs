@@ -5,9 +5,7 @@
 //! spare. Never in here: what a chart shows.
 
 use featherload::error::printable;
-use svg::node::element::{
-    Definitions, Element, Line, Pattern, Polyline, Rectangle, Style, Text, Title,
-};
+use svg::node::element::{Definitions, Element, Line, Pattern, Rectangle, Style, Text, Title};
 use svg::{Document, Node};
 
 use crate::output::fields::wrapped;
@@ -120,17 +118,6 @@ impl Sheet {
             .set("x2", rounded(to.0))
             .set("y2", rounded(to.1));
         self.add(line);
-    }
-
-    pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
-        let places: Vec<String> = points
-            .iter()
-            .map(|(x, y)| format!("{},{}", rounded(*x), rounded(*y)))
-            .collect();
-        let path = Polyline::new()
-            .set("class", class)
-            .set("points", places.join(" "));
-        self.add(path);
     }
 
     /// Colours and what they are, in as many lines as they take.

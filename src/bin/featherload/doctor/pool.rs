@@ -175,32 +175,6 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
     }
 }
 
-/// Attaching is what Yama restricts: from 2 on to those with CAP_SYS_PTRACE,
-/// with 3 altogether.
-fn yama(scope: &str) -> Finding {
-    let name = "Yama ptrace_scope";
-    if scope.parse().is_ok_and(|scope: u32| scope < 2) {
-        return Finding::ok(
-            name,
-            scope,
-            "one's own descendants can be written to, as rss --compare-fork-after-load does; \
-             nothing else here attaches",
-        );
-    }
-    let who = match scope {
-        "2" => "without CAP_SYS_PTRACE",
-        _ => "for anybody",
-    };
-    Finding::limited(
-        name,
-        scope,
-        format!(
-            "no rss --compare-fork-after-load {who}: it writes into its own workers; nothing else \
-             here attaches"
-        ),
-    )
-}
-
 /// What may hide processes; the reading itself was tried above.
 fn process_files() -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -212,9 +186,6 @@ fn process_files() -> Vec<Finding> {
              --workers 0",
         );
         findings.push(finding.breaks(POOL));
-    }
-    if let Ok(scope) = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
-        findings.push(yama(scope.trim()));
     }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let hidden = mounts
@@ -236,24 +207,4 @@ fn process_files() -> Vec<Finding> {
         ));
     }
     findings
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::finding::Verdict;
-    use super::*;
-
-    #[test]
-    fn yama_limits_the_comparison_from_2_on() {
-        for (scope, verdict, words) in [
-            ("0", Verdict::Ok, "descendants"),
-            ("1", Verdict::Ok, "descendants"),
-            ("2", Verdict::Limited, "without CAP_SYS_PTRACE"),
-            ("3", Verdict::Limited, "for anybody"),
-        ] {
-            let finding = yama(scope);
-            assert_eq!(finding.verdict, verdict, "{scope}");
-            assert!(finding.meaning.contains(words), "{scope}: {finding}");
-        }
-    }
 }

@@ -69,16 +69,6 @@ pub struct RssArgs {
     )]
     pub max_growth_mib: Option<f64>,
 
-    /// Measure what copied parents cost too: the same pools, forked from a
-    /// process that has decoded all images to RGB in memory of its own. Once
-    /// with the images inherited and only read, so that parent and workers share
-    /// them; and once after one byte of each inherited page was written in each
-    /// worker, as Python does when it counts references: each has a copy then.
-    /// Numbers of workers for which the copies would not fit into the available
-    /// memory are left out.
-    #[arg(long, conflicts_with = "kill_workers_every")]
-    pub compare_fork_after_load: bool,
-
     /// Draw memory by kind of process against the number of workers, as SVG.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

@@ -11,23 +11,20 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use featherload::measure::{LoadedImages, system};
-use featherload::{Error, Launch, Loader, LoaderReport, Result};
+use featherload::{Error, Loader, LoaderReport, Result};
 
 use super::args::RssArgs;
-use super::messages::{Loaded, Message, Order, Ready, Status};
+use super::messages::{Message, Ready, Status};
 use crate::rays::RaysArgs;
 use crate::setup::Setup;
 use crate::{consumer, index};
 
 /// The hidden sub-command of a measured consumer. Its arguments: the number of
-/// workers, [`AT_ONCE`] or [`AFTER_LOADING`], then those of `rss`.
+/// workers, [`IMAGES`] or [`RAYS`], then those of the command.
 pub const CHILD_COMMAND: &str = "__rss";
 
-/// The pool is made first, as always.
-pub const AT_ONCE: &str = "at-once";
-/// The pool is forked from a process that holds all images.
-pub const AFTER_LOADING: &str = "after-loading";
+/// The pool makes batches of images; the arguments are those of `rss`.
+pub const IMAGES: &str = "images";
 
 /// The pool makes rays of a scene; the arguments are those of `rays`.
 pub const RAYS: &str = "rays";
@@ -69,23 +66,10 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let setup = Setup::new(&args.loader, &args.source)?;
     let source = setup.source()?;
     let epochs = args.epochs.unwrap_or(u64::MAX);
-    let (loaded, mut loader) = if how == AFTER_LOADING {
-        let (index, _) = source.open()?;
-        let copies = workers as u64 + 1;
-        let room = system::available_memory().map_or(u64::MAX, |free| free / copies);
-        let loaded = LoadedImages::decode(&index, room)?;
-        // The library's own fork: this process has one thread.
-        let builder = setup.builder(index.into())?.launch(Launch::Fork);
-        (
-            Some(loaded),
-            builder.workers(workers).epochs(epochs).build()?,
-        )
-    } else {
-        let builder = setup.builder(source)?;
-        (None, builder.workers(workers).epochs(epochs).build()?)
-    };
-    let orders = read_orders()?;
-    if how == AT_ONCE && args.workers.0.first() == Some(&workers) {
+    let builder = setup.builder(source)?;
+    let mut loader = builder.workers(workers).epochs(epochs).build()?;
+    let go_on = read_input()?;
+    if args.workers.0.first() == Some(&workers) {
         index::print_skipped(loader.scan_report());
     }
     tell(&Message::Ready(Ready {
@@ -93,15 +77,9 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
         ring_bytes: loader.report()?.ring_bytes,
         scan: serde_json::to_value(loader.scan_report())
             .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?,
-        loaded: loaded.as_ref().map(|l| Loaded {
-            images: l.count(),
-            bytes: l.bytes(),
-            failed: l.failed(),
-        }),
     }))?;
     Consumer {
-        orders,
-        loaded,
+        go_on,
         paced: args.epochs.is_some(),
         told: None,
         batches: 0,
@@ -115,8 +93,8 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
 /// training takes.
 fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
     let mut rays = RaysArgs::parsed(args)?.builder().workers(workers).build()?;
-    // Nothing is ordered; their end ends this process.
-    let _orders = read_orders()?;
+    // No lines come; their end ends this process.
+    let _go_on = read_input()?;
     let (mut batches, mut told) = (0, None::<Instant>);
     loop {
         drop(rays.next_batch()?);
@@ -130,7 +108,6 @@ fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<
                 samples: report.images,
                 ring_bytes: report.ring_bytes,
                 scan: serde_json::Value::Null,
-                loaded: None,
             }))?;
         }
         told = Some(Instant::now());
@@ -147,18 +124,15 @@ fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<
     }
 }
 
-/// Orders, as they come in. The end of the input ends this process: what is
-/// left of the pool ends with it.
-fn read_orders() -> Result<Receiver<Order>> {
-    let (sender, orders) = mpsc::channel();
+/// Lines of the input, as they come: each begins an epoch. The end of the input ends this
+/// process, and what is left of the pool with it.
+fn read_input() -> Result<Receiver<()>> {
+    let (sender, go_on) = mpsc::channel();
     std::thread::Builder::new()
-        .name("orders".into())
+        .name("input".into())
         .spawn(move || {
             for line in std::io::stdin().lock().lines() {
-                let Some(order) = line.ok().and_then(|l| Order::from_word(&l)) else {
-                    break;
-                };
-                if sender.send(order).is_err() {
+                if line.is_err() || sender.send(()).is_err() {
                     break;
                 }
             }
@@ -166,13 +140,12 @@ fn read_orders() -> Result<Receiver<Order>> {
             std::process::exit(0);
         })
         .map_err(|e| Error::not_started("start a thread", e))?;
-    Ok(orders)
+    Ok(go_on)
 }
 
 struct Consumer {
-    orders: Receiver<Order>,
-    loaded: Option<LoadedImages>,
-    /// Each epoch waits for an order to begin.
+    go_on: Receiver<()>,
+    /// Each epoch but the first waits for a line.
     paced: bool,
     told: Option<Instant>,
     batches: u64,
@@ -194,9 +167,6 @@ impl Consumer {
                 if self.told.is_none_or(|told| told.elapsed() >= TELL) {
                     self.tell_status(&epoch.report()?)?;
                 }
-                if let Ok(Order::Write) = self.orders.try_recv() {
-                    self.write(&epoch.report()?)?;
-                }
             }
             drop(epoch);
             self.epochs += 1;
@@ -204,7 +174,7 @@ impl Consumer {
             if self.paced {
                 tell(&Message::EpochOver(self.epochs - 1))?;
                 // The sender ends with this process.
-                let _ = self.orders.recv();
+                let _ = self.go_on.recv();
             }
         }
     }
@@ -221,14 +191,5 @@ impl Consumer {
             skipped: self.skipped,
             worker_deaths: report.worker_deaths,
         }))
-    }
-
-    fn write(&self, report: &LoaderReport) -> Result<()> {
-        if let Some(loaded) = &self.loaded {
-            for &worker in &report.workers {
-                loaded.write_in_copy(worker)?;
-            }
-        }
-        tell(&Message::Written)
     }
 }

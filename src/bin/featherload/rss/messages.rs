@@ -1,5 +1,6 @@
 //! What the consumer process that is measured and the one that measures it say
-//! to each other: JSON lines from the one, words from the other.
+//! to each other: JSON lines from the one; from the other an empty line, which begins the
+//! next epoch.
 
 use featherload::measure::{Member, Role};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,6 @@ pub enum Message {
     Status(Status),
     /// Epoch `.0`, counted from 0, is over; the next begins when told to.
     EpochOver(u64),
-    /// [`Order::Write`] was carried out.
-    Written,
     /// It ended with an error.
     Failed { is_usage: bool, what: String },
 }
@@ -26,17 +25,6 @@ pub struct Ready {
     pub ring_bytes: u64,
     /// What reading the names left out, as JSON has it.
     pub scan: serde_json::Value,
-    /// Images that it loaded before it forked, if it was to.
-    pub loaded: Option<Loaded>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Loaded {
-    pub images: u64,
-    /// Width x height x 3, summed.
-    pub bytes: u64,
-    /// Images that did not decode, and are not among them.
-    pub failed: u64,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -73,30 +61,6 @@ impl Status {
     }
 }
 
-/// To the consumer; the end of its input tells it to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Begin with the next epoch.
-    GoOn,
-    /// Write a byte of each page of the loaded images in each worker.
-    Write,
-}
-
-impl Order {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::GoOn => "go on",
-            Self::Write => "write",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::GoOn, Self::Write]
-            .into_iter()
-            .find(|o| o.word() == word)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,13 +84,5 @@ mod tests {
         assert!(alone.every_worker_committed(20));
         assert_eq!(alone.members().len(), 1);
         assert_eq!(status(&[3, 4], &[0, 0]).members().len(), 4);
-    }
-
-    #[test]
-    fn orders_round_trip() {
-        for order in [Order::GoOn, Order::Write] {
-            assert_eq!(Order::from_word(order.word()), Some(order));
-        }
-        assert_eq!(Order::from_word("stop"), None);
     }
 }

@@ -6,12 +6,6 @@
 //! - `child`: the consumer that is measured; `messages`: what the two say;
 //! - `report`: what was found; `table` and `chart`: how it is shown;
 //! - `scene`: the same for rays of a scene, `featherload rays --rss`.
-//!
-//! The comparison with pools that are forked after loading makes the real pool
-//! with `Launch::Fork` from a consumer that holds every image. The workers of a
-//! pool never touch what they inherited, so for the second figure that consumer
-//! writes one byte of each page into each worker from outside
-//! (`process_vm_writev`): the kernel copies the page as if the worker had.
 
 mod args;
 mod chart;
@@ -25,17 +19,13 @@ mod watch;
 use std::time::Duration;
 
 use featherload::forecast::MemoryForecast;
-use featherload::measure::{PageCache, system};
-use featherload::survey::Survey;
+use featherload::measure::PageCache;
 use featherload::{Error, Result};
 use indicatif::ProgressBar;
 
 pub use self::args::{Counts, RssArgs, parse_counts, parse_seconds};
 pub use self::child::{CHILD_COMMAND, child};
-use self::report::{
-    EpochMedian, ForkAfterLoad, ForkRow, LeftOut, Row, RssReport, copied_parents_bytes, growth_mib,
-    own, without_ring,
-};
+use self::report::{EpochMedian, Row, RssReport, growth_mib, own, without_ring};
 pub use self::scene::measure_scene;
 use self::watch::{Stop, Watched};
 use crate::setup::Setup;
@@ -95,10 +85,8 @@ fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
 }
 
 fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<RssReport, Stop> {
-    let forks = forked_counts(args);
-    let pools = (args.workers.0.len() + forks.len()) as u64;
-    let bar = output::steps(pools, "pools", !args.json);
-    let ended = measure_all(args, planned, &forks, &bar);
+    let bar = output::steps(args.workers.0.len() as u64, "pools", !args.json);
+    let ended = measure_all(args, planned, &bar);
     bar.finish_and_clear();
     ended
 }
@@ -106,15 +94,9 @@ fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<RssReport, Stop
 fn measure_all(
     args: &RssArgs,
     planned: &[MemoryForecast],
-    forks: &[usize],
     bar: &ProgressBar,
 ) -> Result<RssReport, Stop> {
     let setup = Setup::new(&args.loader, &args.source)?;
-    // First, because it may be refused for want of memory.
-    let comparison = match forks {
-        [] => None,
-        counts => Some(compare(args, counts, bar)?),
-    };
     let mut rows = Vec::new();
     let (mut samples, mut scan) = (0, serde_json::Value::Null);
     for (&workers, planned) in args.workers.0.iter().zip(planned) {
@@ -123,7 +105,6 @@ fn measure_all(
         rows.push(row);
         bar.inc(1);
     }
-    let (fork_after_load, decoded_bytes) = comparison.unzip();
     Ok(RssReport {
         source: setup.source_name(),
         recipe: args.loader.recipe.clone(),
@@ -136,23 +117,9 @@ fn measure_all(
         rows,
         ring_bytes_equal: true,
         slope_mib_per_worker: None,
-        decoded_bytes: match decoded_bytes {
-            None if args.svg.is_some() => Some(decoded_bytes_by_headers(args)?),
-            counted => counted,
-        },
-        fork_after_load,
         broken_bounds: Vec::new(),
         verdict: String::new(),
     })
-}
-
-/// Bytes of all images as RGB8, by their headers: for the chart's line of copied
-/// parents. A comparison decodes the images, and counts.
-fn decoded_bytes_by_headers(args: &RssArgs) -> Result<u64, Stop> {
-    let (index, _) = Setup::new(&args.loader, &args.source)?.source()?.open()?;
-    let survey = Survey::of(&index)?;
-    let bytes = survey.sizes.map_or(0, |sizes| sizes.decoded_bytes);
-    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
 /// One fresh pool in a fresh tree of processes, which is there still.
@@ -161,7 +128,7 @@ fn measure_pool(
     workers: usize,
     planned: &MemoryForecast,
 ) -> Result<(Row, Watched), Stop> {
-    let mut pool = Watched::start(workers, child::AT_ONCE)?;
+    let mut pool = Watched::start(workers, child::IMAGES)?;
     let (steady, epochs) = match args.epochs {
         Some(epochs) => pool.epochs(epochs)?,
         None => {
@@ -217,65 +184,4 @@ fn measure_pool(
         epoch_medians,
     };
     Ok((row, pool))
-}
-
-/// The numbers of workers to compare, smallest first: 0 fork nothing.
-fn forked_counts(args: &RssArgs) -> Vec<usize> {
-    if !args.compare_fork_after_load {
-        return Vec::new();
-    }
-    let mut counts: Vec<usize> = args.workers.0.iter().copied().filter(|n| *n > 0).collect();
-    counts.sort_unstable();
-    counts
-}
-
-/// Pools that are forked after loading, and the bytes that are loaded.
-fn compare(
-    args: &RssArgs,
-    counts: &[usize],
-    bar: &ProgressBar,
-) -> Result<(ForkAfterLoad, u64), Stop> {
-    let mut found = ForkAfterLoad {
-        images: 0,
-        failed: 0,
-        rows: Vec::new(),
-        left_out: Vec::new(),
-    };
-    let mut decoded = 0;
-    for &workers in counts {
-        // The first consumer finds out by itself, as it decodes.
-        let needed_bytes = copied_parents_bytes(decoded, workers);
-        if let Some(available_bytes) = system::available_memory()
-            && needed_bytes > available_bytes
-        {
-            found.left_out.push(LeftOut {
-                workers,
-                needed_bytes,
-                available_bytes,
-            });
-            bar.inc(1);
-            continue;
-        }
-        let mut pool = Watched::start(workers, child::AFTER_LOADING)?;
-        let length = Duration::from_secs_f64(args.seconds);
-        pool.warm_up()?;
-        let read = pool.steady(length)?.memory;
-        pool.write_loaded()?;
-        let written = pool.steady(length)?.memory;
-        if let Some(loaded) = pool.loaded() {
-            decoded = loaded.bytes;
-            found.images = loaded.images;
-            found.failed = loaded.failed;
-        }
-        found.rows.push(ForkRow {
-            workers,
-            ring_bytes: pool.ring_bytes(),
-            read_pss_bytes: read.total.pss_bytes,
-            read_samples: read.samples,
-            written_pss_bytes: written.total.pss_bytes,
-            written_samples: written.samples,
-        });
-        bar.inc(1);
-    }
-    Ok((found, decoded))
 }

@@ -30,10 +30,6 @@ pub struct RssReport {
     /// Of `pss_own_bytes`, least squares; none with fewer than two
     /// numbers of workers above 0.
     pub slope_mib_per_worker: Option<f64>,
-    /// All images as RGB8, where somebody has counted them.
-    pub decoded_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fork_after_load: Option<ForkAfterLoad>,
     /// The bounds that were given and do not hold.
     pub broken_bounds: Vec<String>,
     /// Whether what was measured is within the plan, in words.
@@ -95,36 +91,6 @@ pub struct EpochMedian {
     pub pss_own_bytes: u64,
 }
 
-/// The same pools, forked from a process that holds all images.
-#[derive(Serialize)]
-pub struct ForkAfterLoad {
-    pub images: u64,
-    /// Images that did not decode, and were not held.
-    pub failed: u64,
-    pub rows: Vec<ForkRow>,
-    pub left_out: Vec<LeftOut>,
-}
-
-#[derive(Serialize, Clone, Copy)]
-pub struct ForkRow {
-    pub workers: usize,
-    pub ring_bytes: u64,
-    /// The images inherited and only read: shared by all processes.
-    pub read_pss_bytes: u64,
-    pub read_samples: usize,
-    /// After a byte of each inherited page was written in each worker.
-    pub written_pss_bytes: u64,
-    pub written_samples: usize,
-}
-
-/// A number of workers whose copies do not fit.
-#[derive(Serialize)]
-pub struct LeftOut {
-    pub workers: usize,
-    pub needed_bytes: u64,
-    pub available_bytes: u64,
-}
-
 /// PSS but for what is mapped of the ring.
 pub fn without_ring(memory: &Memory) -> u64 {
     memory.pss_bytes.saturating_sub(memory.pss_ring_bytes)
@@ -134,11 +100,6 @@ pub fn without_ring(memory: &Memory) -> u64 {
 /// system's page cache: who maps them takes no memory by it.
 pub fn own(memory: &Memory) -> u64 {
     without_ring(memory).saturating_sub(memory.pss_input_bytes)
-}
-
-/// PSS of images that a parent and each of its workers hold a copy of.
-pub fn copied_parents_bytes(decoded_bytes: u64, workers: usize) -> u64 {
-    decoded_bytes.saturating_mul(workers as u64 + 1)
 }
 
 /// Growth over the epochs in MiB, the ring not counted: a slot that is used for
@@ -252,11 +213,5 @@ mod tests {
         // By a byte, which is never nothing.
         let text = verdict([(1, (70 << 20) + 1, 70 << 20)].into_iter());
         assert!(text.starts_with("ABOVE the plan by 0.1 MiB"), "{text}");
-    }
-
-    #[test]
-    fn copies_are_those_of_the_parent_and_of_each_worker() {
-        assert_eq!(copied_parents_bytes(100, 4), 500);
-        assert_eq!(copied_parents_bytes(100, 0), 100);
     }
 }

@@ -3,7 +3,7 @@
 use featherload::Result;
 use featherload::measure::{Memory, Role, SteadyProcess};
 
-use super::report::{ForkAfterLoad, Row, RssReport, copied_parents_bytes, slope_mib};
+use super::report::{Row, RssReport};
 use super::watch::WARM_ROWS;
 use crate::output::fields::{WIDTH, wrapped};
 use crate::output::{line, mib, mib_at_most};
@@ -43,10 +43,6 @@ pub fn print(report: &RssReport) -> Result<()> {
     if report.epochs.is_some() {
         line("")?;
         print_epochs(report)?;
-    }
-    if let Some(fork) = &report.fork_after_load {
-        line("")?;
-        print_fork(fork, report.decoded_bytes)?;
     }
     line("")?;
     print_conclusions(report)
@@ -251,57 +247,6 @@ fn print_epochs(report: &RssReport) -> Result<()> {
                 "growth {growth:+.2}: the last five epochs less the first five"
             ))?;
         }
-    }
-    Ok(())
-}
-
-fn print_fork(fork: &ForkAfterLoad, decoded_bytes: Option<u64>) -> Result<()> {
-    let decoded = decoded_bytes.unwrap_or(0);
-    text(
-        "",
-        &format!(
-            "the same pools, forked from a process that holds {} images as RGB, {:.1} MiB: PSS of all",
-            fork.images,
-            mib(decoded)
-        ),
-    )?;
-    line(&format!(
-        "workers{}{:>13}",
-        heads(&["read", "written"]),
-        "computed"
-    ))?;
-    for row in &fork.rows {
-        line(&format!(
-            "{:>7}{}{:>13.1}",
-            row.workers,
-            figures(&[mib(row.read_pss_bytes), mib(row.written_pss_bytes)]),
-            mib(copied_parents_bytes(decoded, row.workers))
-        ))?;
-    }
-    note("read: the workers inherit the images and nobody writes to them, so all share them")?;
-    note(
-        "written: a byte of each inherited page was written in each worker, as Python does when it \
-         counts references: parent and workers each have a copy",
-    )?;
-    note("computed: images x (workers + 1), without ring, code and scratch")?;
-    if let Some(slope) = slope_mib(fork.rows.iter().map(|r| (r.workers, r.written_pss_bytes))) {
-        note(&format!("{slope:.1} MiB a worker when written"))?;
-    }
-    for out in &fork.left_out {
-        text(
-            &format!("{:>7} ", out.workers),
-            &format!(
-                "left out: copies would take {:.1} MiB, {:.1} are available",
-                mib(out.needed_bytes),
-                mib(out.available_bytes)
-            ),
-        )?;
-    }
-    if fork.failed > 0 {
-        text(
-            &format!("{:>7} ", fork.failed),
-            "images did not decode and were not held",
-        )?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use featherload::measure::{Member, Memory, SteadyMemory, TreeSample};
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
-use super::messages::{Loaded, Message, Order, Ready, Status};
+use super::messages::{Message, Ready, Status};
 use super::report::without_ring;
 use crate::{interrupt, members};
 
@@ -45,7 +45,6 @@ pub struct Watched {
     ready: Option<Ready>,
     status: Option<Status>,
     epoch_over: Option<u64>,
-    written: bool,
     peak: Peak,
 }
 
@@ -108,7 +107,6 @@ impl Watched {
             ready: None,
             status: None,
             epoch_over: None,
-            written: false,
             peak: Peak::default(),
         };
         let output = output.ok_or_else(|| Error::worker("the measured consumer has no pipe"))?;
@@ -203,7 +201,7 @@ impl Watched {
                 memory: SteadyMemory::of(&samples),
             });
             if !last {
-                self.order(Order::GoOn)?;
+                self.begin_next_epoch()?;
             }
         }
         let steady = Steady {
@@ -211,15 +209,6 @@ impl Watched {
             took: began.elapsed(),
         };
         Ok((steady, found))
-    }
-
-    /// Has a byte of each page of the loaded images written in each worker.
-    pub fn write_loaded(&mut self) -> Result<(), Stop> {
-        self.order(Order::Write)?;
-        while !self.written {
-            self.listen(LOOK)?;
-        }
-        Ok(())
     }
 
     pub fn samples(&self) -> u64 {
@@ -233,10 +222,6 @@ impl Watched {
 
     pub fn ring_bytes(&self) -> u64 {
         self.ready.as_ref().map_or(0, |r| r.ring_bytes)
-    }
-
-    pub fn loaded(&self) -> Option<Loaded> {
-        self.ready.as_ref().and_then(|r| r.loaded)
     }
 
     pub fn status(&self) -> Status {
@@ -273,9 +258,9 @@ impl Watched {
         sample
     }
 
-    fn order(&mut self, order: Order) -> Result<()> {
+    fn begin_next_epoch(&mut self) -> Result<()> {
         let written = match &mut self.input {
-            Some(input) => writeln!(input, "{}", order.word()),
+            Some(input) => writeln!(input),
             None => Ok(()),
         };
         written.map_err(|e| Error::io("tell the measured consumer what to do", e))
@@ -305,7 +290,6 @@ impl Watched {
             Message::Ready(ready) => self.ready = Some(ready),
             Message::Status(status) => self.status = Some(status),
             Message::EpochOver(epoch) => self.epoch_over = Some(epoch),
-            Message::Written => self.written = true,
             Message::Failed {
                 is_usage: true,
                 what,

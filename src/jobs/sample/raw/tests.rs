@@ -8,7 +8,7 @@ use image::{DynamicImage, GrayImage, ImageFormat, RgbImage};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::jobs::sample::moves::recipes;
+use crate::jobs::sample::moves_tests::recipes;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::picture::{Limits, npy};
 use crate::plan::PositionRandom;

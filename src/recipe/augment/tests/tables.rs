@@ -39,7 +39,7 @@ struct Golden {
 }
 
 fn golden(name: &str) -> Golden {
-    let text = crate::fuzz_support::golden("policies", &format!("{name}.json")).unwrap();
+    let text = crate::tests_support::golden("policies", &format!("{name}.json")).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 

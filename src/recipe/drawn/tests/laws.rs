@@ -31,7 +31,7 @@ struct Cases {
 }
 
 fn cases() -> Cases {
-    let text = crate::fuzz_support::golden("laws", "cases.json").unwrap();
+    let text = crate::tests_support::golden("laws", "cases.json").unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 

@@ -10,7 +10,6 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::Deserialize;
 
-use crate::fuzz_support::golden;
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::resample::Resampler;
 use crate::pixels::shown::Shown;
@@ -18,6 +17,7 @@ use crate::pixels::view::Pixel;
 use crate::recipe::random::Streams;
 use crate::recipe::{Op, Placement, Recipe, Reorder, Resize, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
+use crate::tests_support::golden;
 
 /// Height, width.
 type Sides = (u32, u32);

@@ -8,19 +8,19 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::blur::gaussian_blur;
-use super::convert::Converter;
-use super::emit::Emitter;
-use super::erase::erase;
-use super::normalise::{Scaling, normalise, normalise_in_place};
 use super::rounding::numbers;
-use super::view::{Pixel, View, ViewMut};
-use super::{grey, jitter};
-use crate::fuzz_support::golden;
+use crate::pixels::blur::gaussian_blur;
+use crate::pixels::convert::Converter;
+use crate::pixels::emit::Emitter;
+use crate::pixels::erase::erase;
+use crate::pixels::normalise::{Scaling, normalise, normalise_in_place};
+use crate::pixels::view::{Pixel, View, ViewMut};
+use crate::pixels::{grey, jitter};
 use crate::recipe::geometry::Rect;
 use crate::recipe::{
     ColorOrder, ColorSpace, Dtype, Emission, Erased, MemoryLayout, Placement, Size, WhitePoint,
 };
+use crate::tests_support::golden;
 
 #[derive(Debug, Deserialize)]
 struct Case {

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{affine, hue};
-use crate::fuzz_support::golden;
 use crate::pixels::canvas::{Canvas, Held};
 use crate::pixels::resample::Resampler;
 use crate::pixels::shown::Shown;
 use crate::pixels::view::{Pixel, View, ViewMut};
 use crate::recipe::{Augment, Interpolation, Placement, Step};
 use crate::sys::cpu::CpuLevel;
+use crate::tests_support::golden;
 
 #[derive(Deserialize)]
 struct Manifest {

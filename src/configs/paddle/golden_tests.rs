@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use crate::configs::paddle::{Environment, Options, Training};
 use crate::data::index::ListOptions;
-use crate::fuzz_support::unpack_goldens;
 use crate::loader::Source;
+use crate::tests_support::unpack_goldens;
 
 #[derive(Deserialize)]
 struct Manifest {

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::fuzz_support::golden;
 use crate::pixels::level::Level;
 use crate::pixels::pad::pad;
 use crate::pixels::resample::{Axes, Resampler, Source, Target};
@@ -21,6 +20,7 @@ use crate::recipe::geometry::rotated_size;
 use crate::recipe::weights::Filter;
 use crate::recipe::{Interpolation, Padding, PaddingMode, Placement};
 use crate::sys::cpu::CpuLevel;
+use crate::tests_support::golden;
 
 #[derive(Deserialize)]
 struct Manifest {

@@ -5,9 +5,9 @@ use std::ffi::CStr;
 
 use turbojpeg_sys as tj;
 
-use super::baseline::MOST_SCANS;
-use super::header::JpegHeader;
-use super::region::{Scale, scaled_size};
+use crate::picture::jpeg::baseline::MOST_SCANS;
+use crate::picture::jpeg::header::JpegHeader;
+use crate::picture::jpeg::region::{Scale, scaled_size};
 
 /// How to compress; the values are TurboJPEG's.
 pub(crate) struct Options {
