@@ -444,17 +444,17 @@ impl Report {
             },
             output::mib(run.ring_bytes),
         ))?;
-        let all = run.draw_s + run.decode_s + run.trace_s + run.color_s;
+        let all = run.work.draw_s + run.work.decode_s + run.work.trace_s + run.work.color_s;
         let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
         if let Some(device) = &run.device {
             output::device_memory(device)?;
         }
         output::line(&format!(
             "  worker time    draw {}%, decode {}%, trace {}%, colour {}%",
-            share(run.draw_s),
-            share(run.decode_s),
-            share(run.trace_s),
-            share(run.color_s),
+            share(run.work.draw_s),
+            share(run.work.decode_s),
+            share(run.work.trace_s),
+            share(run.work.color_s),
         ))?;
         if let Some(invalid) = self.invalid.filter(|n| *n > 0) {
             output::line(&format!(

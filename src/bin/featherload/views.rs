@@ -392,12 +392,12 @@ impl Report {
         if let Some(device) = &run.device {
             output::device_memory(device)?;
         }
-        let all = run.decode_s + run.show_s;
+        let all = run.work.decode_s + run.work.show_s;
         let share = |part: f64| (100.0 * part / all.max(1e-9)).round();
         output::line(&format!(
             "  worker time    decode {}%, show {}%",
-            share(run.decode_s),
-            share(run.show_s),
+            share(run.work.decode_s),
+            share(run.work.show_s),
         ))?;
         scene_args::print_missing(&run.missing.lines())?;
         output::dropped_lines(run.stderr_lost)?;

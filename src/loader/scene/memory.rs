@@ -11,14 +11,16 @@ use crate::forecast::scene_files::{ImageFiles, MaskFiles};
 use crate::forecast::{SceneDeviceMemory, SceneForecast};
 use crate::jobs::pictures::device_bytes::DeviceBytes;
 use crate::loader::scene::chosen::Chosen;
-use crate::loader::scene::options::SceneRun;
+use crate::loader::scene::options::RunOptions;
 use crate::plan::rays::mask_words;
 use crate::pool::ring::Shape;
 use crate::store::{check_folder, default_folder};
 
-/// What a run takes beside its store, its ring and what decoding takes; bytes.
+/// What a run takes beside its store and what decoding takes; bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::loader) struct Beside {
+    /// The largest batch.
+    pub(in crate::loader) batch: u64,
     /// Each worker for itself.
     pub(in crate::loader) worker: u64,
     /// Maps that all share.
@@ -59,7 +61,7 @@ pub(in crate::loader) fn with_room(
     (forecast, refusal)
 }
 
-impl SceneRun {
+impl RunOptions {
     /// What decoding the images takes. `index` is that of `chosen`. Reads all headers.
     ///
     /// # Errors
