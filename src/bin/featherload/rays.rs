@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use clap::{Args, Parser, ValueEnum};
 use featherload::plan::RaySampler;
-use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
+use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
 use featherload::{Error, Result};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::scene_args::{SceneReading, SceneRunArgs};
-use crate::scene_run::{self, Printed, Seen};
+use crate::scene_run::{self, Seen, Shown};
 use crate::{Outcome, output, ray_drawing, rss, scene_plan};
 
 /// Draw batches of rays from a scene. Reports rays per second, start and memory.
@@ -87,10 +87,7 @@ enum Spread {
 
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
-struct Report {
-    #[serde(serialize_with = "crate::output::lossy")]
-    scene: PathBuf,
-    steps: u64,
+struct Rates {
     rays: u64,
     /// From the arrival of the first batch on; none of a run that is too short to measure, as
     /// `too_short` then says.
@@ -104,11 +101,6 @@ struct Report {
     decoded_ms: Option<f64>,
     /// Rays that a lens does not define; none where rays stayed on a device.
     invalid: Option<u64>,
-    pss_mib: f64,
-    cpu_s: f64,
-    digest: Option<String>,
-    #[serde(flatten)]
-    run: RaysReport,
 }
 
 /// To be read from a list of words.
@@ -182,27 +174,47 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     let (units, how) = (["step", "steps"], (&args.run, args.json));
     let run = scene_run::measure(&mut rays, how, began, units, Rays::next_batch, see)?;
     let rate = |seen: Seen| (run.now.parts - seen.parts) as f64 / run.since(seen);
-    let report = Report {
-        scene: args.scene.clone(),
-        steps: run.now.steps,
+    let rates = Rates {
         rays: run.now.parts,
         rays_per_s: run.first.map(rate),
+        too_short: run.too_short.clone(),
         warm_rays_per_s: run.warm.map(rate),
-        too_short: run.too_short,
         first_batch_ms: run.first_ms,
         decoded_ms: run.decoded_ms,
         invalid,
-        pss_mib: run.pss_mib,
-        cpu_s: run.cpu_s,
-        digest: run.digest,
-        run: run.report,
     };
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
-    }
+    let (steps, work) = (run.now.steps, run.run.work.clone());
+    let shown = Shown {
+        counts: format!(
+            "{} steps of {} rays",
+            output::grouped(steps),
+            output::grouped(rates.rays / steps.max(1)),
+        ),
+        rate: match rates.warm_rays_per_s.or(rates.rays_per_s) {
+            Some(rate) => format!("{:>8.2} M rays/s", rate / 1e6),
+            None => format!(
+                "  rays/s  {}",
+                rates.too_short.as_deref().unwrap_or_default()
+            ),
+        },
+        first: "first batch",
+        unit: "batches",
+        stages: &[
+            ("draw", work.draw_s),
+            ("decode", work.decode_s),
+            ("trace", work.trace_s),
+            ("colour", work.color_s),
+        ],
+        note: invalid.filter(|n| *n > 0).map(|invalid| {
+            format!(
+                "{} rays are outside of what their lens defines: they are masked",
+                output::grouped(invalid)
+            )
+        }),
+    };
+    let outcome = run.report((&args.scene, args.json), &rates, &shown)?;
     // Last: a drawing that cannot be written loses no report.
-    let is_done = matches!(run.outcome, Outcome::Done);
+    let is_done = matches!(outcome, Outcome::Done);
     if let Some(file) = args.svg.as_ref().filter(|_| is_done) {
         let mut batch = rays.next_batch()?;
         if batch.on_device().is_some() {
@@ -211,7 +223,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         let drawn = ray_drawing::draw(rays.scene(), &batch)?;
         output::write_whole(file, drawn.as_bytes())?;
     }
-    Ok(run.outcome)
+    Ok(outcome)
 }
 
 /// The step, then the bytes of each field, whichever of them may be missing.
@@ -221,47 +233,4 @@ fn add(hash: &mut XxHash3_128, batch: &RayBatch) -> Result<()> {
         hash.write(batch.bytes(field)?);
     }
     Ok(())
-}
-
-impl Report {
-    fn print(&self) -> Result<()> {
-        let rate = match self.warm_rays_per_s.or(self.rays_per_s) {
-            Some(rate) => format!("{:>8.2} M rays/s", rate / 1e6),
-            None => format!(
-                "  rays/s  {}",
-                self.too_short.as_deref().unwrap_or_default()
-            ),
-        };
-        let counts = format!(
-            "{} steps of {} rays",
-            output::grouped(self.steps),
-            output::grouped(self.rays / self.steps.max(1)),
-        );
-        let note = self.invalid.filter(|n| *n > 0).map(|invalid| {
-            format!(
-                "{} rays are outside of what their lens defines: they are masked",
-                output::grouped(invalid)
-            )
-        });
-        let work = &self.run.work;
-        Printed {
-            scene: &self.scene,
-            counts: &counts,
-            rate: &rate,
-            first: ("first batch", self.first_batch_ms),
-            decoded_ms: self.decoded_ms,
-            pss_mib: self.pss_mib,
-            unit: "batches",
-            run: &self.run,
-            stages: &[
-                ("draw", work.draw_s),
-                ("decode", work.decode_s),
-                ("trace", work.trace_s),
-                ("colour", work.color_s),
-            ],
-            note: note.as_deref(),
-            digest: self.digest.as_deref(),
-        }
-        .print()
-    }
 }

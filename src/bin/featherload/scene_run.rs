@@ -6,6 +6,7 @@ use std::time::Instant;
 use featherload::Result;
 use featherload::measure::TreeUsage;
 use featherload::rays::{SceneBatch, SceneKind, SceneReport, SceneRun};
+use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::run_length::{is_measured, too_short};
@@ -33,11 +34,11 @@ pub struct Measured<W> {
     pub first_ms: f64,
     /// When every image was decoded.
     pub decoded_ms: Option<f64>,
-    pub pss_mib: f64,
-    pub cpu_s: f64,
-    pub digest: Option<String>,
-    pub report: SceneReport<W>,
-    pub outcome: Outcome,
+    pss_mib: f64,
+    cpu_s: f64,
+    digest: Option<String>,
+    pub run: SceneReport<W>,
+    outcome: Outcome,
 }
 
 impl<W> Measured<W> {
@@ -100,10 +101,10 @@ pub fn measure<K: SceneKind>(
     }
     drop(last);
     bar.finish_and_clear();
-    let report = run.report()?;
-    let pids = report.workers.iter().copied().chain(report.coordinator);
-    let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
     let ahead = u64::from(run.depth().unwrap_or_default());
+    let run = run.report()?;
+    let pids = run.workers.iter().copied().chain(run.coordinator);
+    let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
     let since = |seen: Seen| (now.at - seen.at).as_secs_f64();
     let is_long = |seen: &Seen| is_measured(now.steps - seen.steps + 1, ahead, since(*seen));
     let rated = first.filter(is_long);
@@ -123,7 +124,7 @@ pub fn measure<K: SceneKind>(
         pss_mib: output::mib(usage.memory.pss_bytes),
         cpu_s: usage.cpu_s,
         digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
-        report,
+        run,
         outcome: signal.map_or(Outcome::Done, Outcome::Interrupted),
     })
 }
@@ -139,40 +140,73 @@ pub fn outcome(done: Result<Outcome>) -> Result<Outcome> {
     }
 }
 
-/// A run, as it is printed.
-pub struct Printed<'a, W> {
-    pub scene: &'a Path,
-    /// What it gave.
-    pub counts: &'a str,
-    pub rate: &'a str,
-    /// What came first, and when.
-    pub first: (&'a str, f64),
-    pub decoded_ms: Option<f64>,
-    pub pss_mib: f64,
-    /// What lies in the ring.
-    pub unit: &'a str,
-    pub run: &'a SceneReport<W>,
-    /// Stages of workers, with their seconds.
-    pub stages: &'a [(&'a str, f64)],
-    pub note: Option<&'a str>,
-    pub digest: Option<&'a str>,
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct Report<'a, R: Serialize, W: Serialize> {
+    #[serde(serialize_with = "crate::output::lossy")]
+    scene: &'a Path,
+    steps: u64,
+    #[serde(flatten)]
+    rates: &'a R,
+    pss_mib: f64,
+    cpu_s: f64,
+    digest: Option<String>,
+    #[serde(flatten)]
+    run: &'a SceneReport<W>,
 }
 
-impl<W> Printed<'_, W> {
-    pub fn print(&self) -> Result<()> {
-        let run = self.run;
+/// What a kind of run is printed with.
+pub struct Shown<'a> {
+    /// What it gave.
+    pub counts: String,
+    pub rate: String,
+    /// What came first.
+    pub first: &'a str,
+    /// What lies in the ring.
+    pub unit: &'a str,
+    /// Stages of workers, with their seconds.
+    pub stages: &'a [(&'a str, f64)],
+    pub note: Option<String>,
+}
+
+impl<W: Serialize> Measured<W> {
+    /// Prints it; as JSON with `rates`.
+    pub fn report(
+        self,
+        (scene, json): (&Path, bool),
+        rates: &impl Serialize,
+        shown: &Shown<'_>,
+    ) -> Result<Outcome> {
+        match json {
+            true => output::json(&Report {
+                scene,
+                steps: self.now.steps,
+                rates,
+                pss_mib: self.pss_mib,
+                cpu_s: self.cpu_s,
+                digest: self.digest,
+                run: &self.run,
+            })?,
+            false => self.print(scene, shown)?,
+        }
+        Ok(self.outcome)
+    }
+
+    fn print(&self, scene: &Path, shown: &Shown<'_>) -> Result<()> {
+        let run = &self.run;
         output::line(&format!(
             "{} | {} | {} workers",
-            self.scene.display(),
-            self.counts,
+            scene.display(),
+            shown.counts,
             run.workers.len(),
         ))?;
         output::line("")?;
         output::interrupted()?;
-        let (first, ms) = self.first;
         output::line(&format!(
-            "  {}   {first} after {ms:.0} ms{}",
-            self.rate,
+            "  {}   {} after {:.0} ms{}",
+            shown.rate,
+            shown.first,
+            self.first_ms,
             match self.decoded_ms {
                 Some(ms) => format!(", all {} images after {:.1} s", run.images, ms / 1e3),
                 None => format!(", {} of {} images decoded", run.decoded, run.images),
@@ -187,25 +221,25 @@ impl<W> Printed<'_, W> {
                 false => "",
             },
             output::mib(run.ring_bytes),
-            self.unit,
+            shown.unit,
         ))?;
         if let Some(device) = &run.device {
             output::device_memory(device)?;
         }
-        let all: f64 = self.stages.iter().map(|(_, seconds)| seconds).sum();
+        let all: f64 = shown.stages.iter().map(|(_, seconds)| seconds).sum();
         let share = |seconds: f64| (100.0 * seconds / all.max(1e-9)).round();
-        let stages = self.stages.iter();
+        let stages = shown.stages.iter();
         let stages = stages.map(|(name, seconds)| format!("{name} {}%", share(*seconds)));
         let stages: Vec<String> = stages.collect();
         output::line(&format!("  worker time    {}", stages.join(", ")))?;
-        if let Some(note) = self.note {
+        if let Some(note) = &shown.note {
             output::line(&format!("  {note}"))?;
         }
         for line in run.missing.lines() {
             output::line(&format!("  missing        {line}"))?;
         }
         output::dropped_lines(run.stderr_lost)?;
-        if let Some(digest) = self.digest {
+        if let Some(digest) = &self.digest {
             output::line(&format!("  digest         {digest}"))?;
         }
         Ok(())

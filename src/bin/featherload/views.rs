@@ -6,12 +6,12 @@ use std::time::Instant;
 use clap::Args;
 use featherload::Result;
 use featherload::plan::Rank;
-use featherload::views::{View, ViewField, Views, ViewsBuilder, ViewsReport};
+use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::scene_args::{SceneReading, SceneRunArgs};
-use crate::scene_run::{self, Printed, Seen};
+use crate::scene_run::{self, Seen, Shown};
 use crate::{Outcome, output, scene_plan};
 
 /// Show whole images of a scene, one a step. Reports images per second, start and memory.
@@ -59,10 +59,7 @@ pub struct ViewsArgs {
 
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
-struct Report {
-    #[serde(serialize_with = "crate::output::lossy")]
-    scene: PathBuf,
-    steps: u64,
+struct Rates {
     /// From the arrival of the first view on; none of a run that is too short to measure, as
     /// `too_short` then says.
     views_per_s: Option<f64>,
@@ -75,11 +72,6 @@ struct Report {
     first_view_ms: f64,
     /// When every image was decoded.
     decoded_ms: Option<f64>,
-    pss_mib: f64,
-    cpu_s: f64,
-    digest: Option<String>,
-    #[serde(flatten)]
-    run: ViewsReport,
 }
 
 impl ViewsArgs {
@@ -115,25 +107,38 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
     let run = scene_run::measure(&mut views, how, began, units, Views::next_view, see)?;
     let rate = |seen: Seen| (run.now.steps - seen.steps) as f64 / run.since(seen);
     let mpixels = |seen: Seen| (run.now.parts - seen.parts) as f64 / 1e6 / run.since(seen);
-    let report = Report {
-        scene: args.scene.clone(),
-        steps: run.now.steps,
+    let rates = Rates {
         views_per_s: run.first.map(rate),
+        too_short: run.too_short.clone(),
         warm_views_per_s: run.warm.map(rate),
         warm_mpixels_per_s: run.warm.map(mpixels),
-        too_short: run.too_short,
         first_view_ms: run.first_ms,
         decoded_ms: run.decoded_ms,
-        pss_mib: run.pss_mib,
-        cpu_s: run.cpu_s,
-        digest: run.digest,
-        run: run.report,
     };
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
+    let work = run.run.work.clone();
+    let mut text = match rates.warm_views_per_s.or(rates.views_per_s) {
+        Some(rate) => format!("{rate:>8.1} views/s"),
+        None => format!(
+            " views/s  {}",
+            rates.too_short.as_deref().unwrap_or_default()
+        ),
+    };
+    if let Some(rate) = rates.warm_mpixels_per_s {
+        text += &format!(" ({rate:.0} M pixels/s)");
     }
-    Ok(run.outcome)
+    let shown = Shown {
+        counts: format!(
+            "{} views of {} images",
+            output::grouped(run.now.steps),
+            output::grouped(run.run.images),
+        ),
+        rate: text,
+        first: "first",
+        unit: "views",
+        stages: &[("decode", work.decode_s), ("show", work.show_s)],
+        note: None,
+    };
+    run.report((&args.scene, args.json), &rates, &shown)
 }
 
 /// Step and number, then the bytes of each array, whichever of them may be missing.
@@ -144,40 +149,4 @@ fn add(hash: &mut XxHash3_128, view: &View) -> Result<()> {
         hash.write(view.bytes(field)?);
     }
     Ok(())
-}
-
-impl Report {
-    fn print(&self) -> Result<()> {
-        let rate = match self.warm_views_per_s.or(self.views_per_s) {
-            Some(rate) => format!("{rate:>8.1} views/s"),
-            None => format!(
-                " views/s  {}",
-                self.too_short.as_deref().unwrap_or_default()
-            ),
-        };
-        let mpixels = match self.warm_mpixels_per_s {
-            Some(rate) => format!(" ({rate:.0} M pixels/s)"),
-            None => String::new(),
-        };
-        let counts = format!(
-            "{} views of {} images",
-            output::grouped(self.steps),
-            output::grouped(self.run.images),
-        );
-        let work = &self.run.work;
-        Printed {
-            scene: &self.scene,
-            counts: &counts,
-            rate: &(rate + &mpixels),
-            first: ("first", self.first_view_ms),
-            decoded_ms: self.decoded_ms,
-            pss_mib: self.pss_mib,
-            unit: "views",
-            run: &self.run,
-            stages: &[("decode", work.decode_s), ("show", work.show_s)],
-            note: None,
-            digest: self.digest.as_deref(),
-        }
-        .print()
-    }
 }
