@@ -3,7 +3,6 @@
 //! In the consumer. The order of the start is `loader::scene`'s.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,19 +13,24 @@ use crate::jobs::rays::batch::StepRays;
 use crate::jobs::rays::fields::{RayForm, RayLayout};
 use crate::jobs::rays::on_device::DeviceRays;
 use crate::jobs::rays::run::WorkerRays;
-use crate::jobs::rays::spec::RaysSpec;
+use crate::jobs::rays::spec::{self, RaysSpec};
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::scene::kernel_run::KernelRun;
 use crate::jobs::scene::masks::Masks;
-use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
+use crate::jobs::scene::spec::StoreMemory;
+use crate::jobs::scene::worker_run::WorkerSteps;
 use crate::loader::rays::options::RayOptions;
 use crate::loader::rays::prepared::{shape_of, table};
 use crate::loader::rays::report::RayWork;
 use crate::loader::rays::state::RaysState;
-use crate::loader::scene::{Beside, Chosen, RunOptions, SceneFacts, SceneKind};
+use crate::loader::scene::{
+    Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
+};
 use crate::plan::rays::{RayTable, RayTableBuilder};
 use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
 use crate::pool::report::PoolReport;
+use crate::pool::worker::meter::Stage;
 
 /// Rays: what a run of them keeps.
 #[derive(Debug)]
@@ -42,21 +46,23 @@ pub struct RayKind {
 pub struct RayPlan {
     most_rays: u64,
     form: RayForm,
+    seed: u64,
 }
 
-/// What is drawn from.
+/// What makes rays, before workers or a device are started.
 #[derive(Debug)]
-pub struct RayTables {
+pub struct RayMaking {
+    steps: WorkerRays,
     table: Arc<RayTable>,
     masks: Masks,
+    frames: StoredFrames,
 }
 
 #[expect(private_interfaces, reason = "nobody else has a kind of run")]
 impl SceneKind for RayKind {
     type Options = RayOptions;
     type Plan = RayPlan;
-    type Tables = RayTables;
-    type Spec = RaysSpec;
+    type Making = RayMaking;
     type Arrays = StepRays;
     type Request = u64;
     type State = RaysState;
@@ -79,36 +85,36 @@ impl SceneKind for RayKind {
                 depths: chosen.has_depths(),
                 alpha: run.alpha,
             },
+            seed: run.seed,
         };
-        let layout = RayLayout::new(plan.most_rays as usize, plan.form);
-        let beside = Beside {
-            batch: layout.bytes() as u64,
-            tables: table_bytes(chosen)?,
-            ..Beside::default()
-        };
-        Ok((plan, beside))
-    }
-
-    fn on_device(
-        _: &RunOptions,
-        _: &RayPlan,
-        beside: &Beside,
-        chosen: &Chosen,
-    ) -> Result<(Vec<u32>, u64)> {
         let frames = &chosen.frames;
         let shutters = (frames.frames.iter()).filter(|frame| frame.rolling_shutter.is_some());
         let sizes = RaySceneSizes {
-            table: beside.tables,
+            table: table_bytes(chosen)?,
             masks: frames.mask_bytes(),
             cameras: frames.cameras.len() as u64,
             shutters: shutters.count() as u64,
             frames: frames.frames.len() as u64,
         };
-        Ok(((0..frames.places.len() as u32).collect(), sizes.bytes()))
+        let beside = Beside {
+            batch: RayLayout::new(plan.most_rays as usize, plan.form).bytes() as u64,
+            tables: sizes.table,
+            device: ((0..frames.places.len() as u32).collect(), sizes.bytes()),
+            ..Beside::default()
+        };
+        Ok((plan, beside))
     }
 
-    fn state(options: &RayOptions, facts: SceneFacts) -> RaysState {
-        RaysState {
+    fn begin(
+        options: &RayOptions,
+        plan: RayPlan,
+        read: ReadScene,
+        facts: SceneFacts,
+    ) -> Result<(RaysState, Self, RayMaking)> {
+        let draws = (plan.seed, options.joining);
+        let (table, masks) = table(&read.chosen, options.sampler, draws, &read.words)?;
+        let table = Arc::new(table);
+        let state = RaysState {
             version: RaysState::VERSION,
             step: facts.step,
             seed: facts.seed,
@@ -118,66 +124,49 @@ impl SceneKind for RayKind {
             downscale: facts.downscale,
             images: facts.images,
             scene: facts.scene,
-        }
-    }
-
-    fn tables(
-        (run, options): (&RunOptions, &RayOptions),
-        _: &RayPlan,
-        chosen: &Chosen,
-        words: &[Vec<u64>],
-    ) -> Result<RayTables> {
-        let draws = (run.seed, options.joining);
-        let (table, masks) = table(chosen, options.sampler, draws, words)?;
-        Ok(RayTables {
-            table: Arc::new(table),
-            masks,
-        })
-    }
-
-    fn spec(options: &RayOptions, plan: &RayPlan, depth_scale: f64, store: StoreSpec) -> RaysSpec {
-        RaysSpec {
+        };
+        let kind = Self {
+            table: table.clone(),
+            rays: options.rays,
+            most_rays: plan.most_rays,
+        };
+        let spec = RaysSpec {
             rank: options.rank,
             most_rays: plan.most_rays,
             form: plan.form,
-            depth_scale,
-            store,
-        }
-    }
-
-    fn new(options: &RayOptions, plan: &RayPlan, tables: &RayTables, _: &Chosen) -> Self {
-        Self {
-            table: tables.table.clone(),
-            rays: options.rays,
-            most_rays: plan.most_rays,
-        }
+            depth_scale: read.chosen.depth_scale,
+            store: read.store,
+        };
+        let steps = WorkerRays {
+            spec,
+            root: read.root,
+            posted: options.rays,
+        };
+        let making = RayMaking {
+            steps,
+            table,
+            masks,
+            frames: read.chosen.frames,
+        };
+        Ok((state, kind, making))
     }
 
     fn order<'a>(
-        spec: &RaysSpec,
+        making: &'a RayMaking,
         memory: StoreMemory<'a>,
-        tables: &'a RayTables,
-    ) -> Result<JobOrder<'a>> {
-        spec.order(memory, &tables.table, &tables.masks)
-    }
-
-    fn workers(&self, spec: RaysSpec, _: RayPlan, _: StoredFrames, root: PathBuf) -> WorkerRays {
-        WorkerRays {
-            spec,
-            root,
-            posted: self.rays,
-        }
-    }
-
-    fn kernel(
-        (spec, _): (RaysSpec, RayPlan),
-        tables: &RayTables,
-        frames: StoredFrames,
-        run: DeviceRun<'_>,
         step: u64,
-    ) -> Result<KernelRun<DeviceRays>> {
-        let draws = (tables.table.clone(), &tables.masks);
-        DeviceRays::open(&frames, draws, spec, run, step)
+    ) -> Result<(JobOrder<'a>, Place)> {
+        let order = (making.steps.spec).order(memory, &making.table, &making.masks)?;
+        Ok((order, making.steps.place(step)))
+    }
+
+    fn workers(making: RayMaking) -> WorkerRays {
+        making.steps
+    }
+
+    fn kernel(making: RayMaking, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceRays>> {
+        let draws = (making.table, &making.masks);
+        DeviceRays::open(&making.frames, draws, making.steps.spec, run, step)
     }
 
     fn check_request(&self, rays: u64) -> Result<()> {
@@ -215,7 +204,15 @@ impl SceneKind for RayKind {
     }
 
     fn work(pool: &PoolReport, startup: Duration) -> RayWork {
-        RayWork::new(pool, startup)
+        RayWork {
+            rows_by_worker: pool.rows_by_worker.clone(),
+            startup_s: startup.as_secs_f64(),
+            draw_s: seconds(pool, spec::DRAW),
+            decode_s: decode_seconds(pool),
+            trace_s: seconds(pool, spec::TRACE),
+            color_s: seconds(pool, spec::COLOR),
+            idle_s: seconds(pool, Stage::IDLE),
+        }
     }
 }
 

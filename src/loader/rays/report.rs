@@ -2,14 +2,9 @@
 //!
 //! In the consumer.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
-use crate::jobs::rays::spec;
-use crate::loader::scene::{SceneReport, decode_seconds, seconds};
-use crate::pool::report::PoolReport;
-use crate::pool::worker::meter::Stage;
+use crate::loader::scene::SceneReport;
 
 /// What happened so far in a run of rays.
 pub type RaysReport = SceneReport<RayWork>;
@@ -29,18 +24,4 @@ pub struct RayWork {
     pub trace_s: f64,
     pub color_s: f64,
     pub idle_s: f64,
-}
-
-impl RayWork {
-    pub(super) fn new(pool: &PoolReport, startup: Duration) -> Self {
-        Self {
-            rows_by_worker: pool.rows_by_worker.clone(),
-            startup_s: startup.as_secs_f64(),
-            draw_s: seconds(pool, spec::DRAW),
-            decode_s: decode_seconds(pool),
-            trace_s: seconds(pool, spec::TRACE),
-            color_s: seconds(pool, spec::COLOR),
-            idle_s: seconds(pool, Stage::IDLE),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The start of a run over the images of a scene, in its order.
 //!
 //! In the consumer. First the coordinators, before a thread or a byte of data exists; then the
-//! scene and its masks; then tables, store, ring and workers.
+//! scene and its masks; then store, tables, ring and workers.
 
 use std::time::Instant;
 
@@ -9,8 +9,9 @@ use crate::error::{self, Result};
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::pictures::spec::PicturesSpec;
 use crate::jobs::scene::spec::StoreMemory;
-use crate::jobs::scene::worker_run::{WorkerRun, WorkerSteps};
+use crate::jobs::scene::worker_run::WorkerRun;
 use crate::loader::scene::builder::SceneBuilder;
+use crate::loader::scene::chosen::ReadScene;
 use crate::loader::scene::kind::SceneKind;
 use crate::loader::scene::memory::accepted;
 use crate::loader::scene::prepared::Prepared;
@@ -45,7 +46,7 @@ impl<K: SceneKind> SceneBuilder<K> {
             forecast,
             device,
         } = accepted(self.prepared(&chosen, &index)?)?;
-        let (run, options) = (&self.run, &self.kind);
+        let run = &self.run;
         let (ready, words) = run.read_masks(&chosen, crews)?;
         let words = K::masks(&mut chosen, words)?;
         let frames = chosen.frames.seal()?;
@@ -58,12 +59,15 @@ impl<K: SceneKind> SceneBuilder<K> {
             images: chosen.images.len() as u64,
             scene: fingerprint(&chosen, &words)?,
         };
-        let state = K::state(options, facts);
-        let tables = K::tables((run, options), &plan, &chosen, &words)?;
-        drop(words);
         let (store, store_spec) = run.store(&chosen, &forecast)?;
-        let kind = K::new(options, &plan, &tables, &chosen);
-        let spec = K::spec(options, &plan, chosen.depth_scale, store_spec);
+        let images = std::mem::take(&mut chosen.images);
+        let read = ReadScene {
+            chosen,
+            words,
+            store: store_spec,
+            root: scene.root.clone(),
+        };
+        let (state, kind, making) = K::begin(&self.kind, plan, read, facts)?;
         let memory = StoreMemory {
             index: &index,
             frames: &frames,
@@ -79,9 +83,9 @@ impl<K: SceneKind> SceneBuilder<K> {
         };
         let maker = match device {
             None => {
-                let order = K::order(&spec, memory, &tables)?;
-                let steps = kind.workers(spec, plan, chosen.frames, scene.root.clone());
-                let engine = ready.start(&order, shape, steps.place(step), no_room)?;
+                let (order, first) = K::order(&making, memory, step)?;
+                let engine = ready.start(&order, shape, first, no_room)?;
+                let steps = K::workers(making);
                 Maker::Workers(Box::new(WorkerRun::new(engine, index, steps, step)))
             }
             Some((ordinal, bytes)) => {
@@ -99,15 +103,14 @@ impl<K: SceneKind> SceneBuilder<K> {
                     bytes,
                     hold_timeout: run.crew.hold_timeout,
                 };
-                let run = K::kernel((spec, plan), &tables, chosen.frames, run, step)?;
-                Maker::Device(Box::new(run))
+                Maker::Device(Box::new(K::kernel(making, run, step)?))
             }
         };
         Ok(SceneRun {
             maker,
             kind,
             scene,
-            images: chosen.images,
+            images,
             store,
             began: state,
             startup: began.elapsed(),

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -12,15 +11,15 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::scene::batch::SceneArrays;
-use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::scene::kernel_run::{KernelRun, KernelSteps};
-use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
+use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::scene::worker_run::WorkerSteps;
-use crate::loader::scene::chosen::Chosen;
+use crate::loader::scene::chosen::{Chosen, ReadScene};
 use crate::loader::scene::memory::Beside;
 use crate::loader::scene::options::RunOptions;
 use crate::loader::scene::state::{SceneFacts, SceneState};
 use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
 use crate::pool::report::PoolReport;
 
 /// A kind of run over the images of a scene, and what it keeps for as long as the run is. Only
@@ -38,10 +37,8 @@ pub trait SceneKind: Debug + Sized {
     type Options: Debug + Default;
     /// What follows from options and frames.
     type Plan: Debug;
-    /// What is sealed for workers and kernels.
-    type Tables;
-    /// What workers are sent.
-    type Spec: Copy;
+    /// What makes batches, before workers or a device are started.
+    type Making;
     /// The arrays of a batch.
     type Arrays: SceneArrays;
     /// What is asked of a step.
@@ -68,27 +65,13 @@ pub trait SceneKind: Debug + Sized {
         Ok(())
     }
 
-    /// What the run takes beside store and ring; `device` is left out.
-    ///
     /// # Errors
-    /// Options that cannot work with these frames.
+    /// Options that cannot work with these frames; images that no kernel takes.
     fn plan(
         run: &RunOptions,
         options: &Self::Options,
         chosen: &Chosen,
     ) -> Result<(Self::Plan, Beside)>;
-
-    /// The images that go to a device, in the order in which they are needed, and the bytes of
-    /// all else that lies there from the beginning.
-    ///
-    /// # Errors
-    /// Images that no kernel takes.
-    fn on_device(
-        run: &RunOptions,
-        plan: &Self::Plan,
-        beside: &Beside,
-        chosen: &Chosen,
-    ) -> Result<(Vec<u32>, u64)>;
 
     /// The masks of the frames that have one, in order. `words` are those that were read.
     ///
@@ -98,60 +81,37 @@ pub trait SceneKind: Debug + Sized {
         Ok(words)
     }
 
-    /// Where the run begins.
-    fn state(options: &Self::Options, facts: SceneFacts) -> Self::State;
-
+    /// Seals what is drawn from. Where the run begins, from `facts` on; what it keeps; and what
+    /// makes its batches.
+    ///
     /// # Errors
     /// Nothing to make batches of; a system that refuses.
-    fn tables(
-        options: (&RunOptions, &Self::Options),
-        plan: &Self::Plan,
-        chosen: &Chosen,
-        words: &[Vec<u64>],
-    ) -> Result<Self::Tables>;
-
-    fn spec(
+    fn begin(
         options: &Self::Options,
-        plan: &Self::Plan,
-        depth_scale: f64,
-        store: StoreSpec,
-    ) -> Self::Spec;
+        plan: Self::Plan,
+        read: ReadScene,
+        facts: SceneFacts,
+    ) -> Result<(Self::State, Self, Self::Making)>;
 
-    /// What the run keeps.
-    fn new(
-        options: &Self::Options,
-        plan: &Self::Plan,
-        tables: &Self::Tables,
-        chosen: &Chosen,
-    ) -> Self;
-
-    /// Orders the job of workers that make batches.
+    /// The job of workers that make batches, and the ticket of `step`.
     ///
     /// # Errors
     /// A spec that cannot be written.
     fn order<'a>(
-        spec: &Self::Spec,
+        making: &'a Self::Making,
         memory: StoreMemory<'a>,
-        tables: &'a Self::Tables,
-    ) -> Result<JobOrder<'a>>;
+        step: u64,
+    ) -> Result<(JobOrder<'a>, Place)>;
 
-    /// Batches by workers. `root` is the scene's folder.
-    fn workers(
-        &self,
-        spec: Self::Spec,
-        plan: Self::Plan,
-        frames: StoredFrames,
-        root: PathBuf,
-    ) -> Self::Workers;
+    /// Batches by workers, which were started.
+    fn workers(making: Self::Making) -> Self::Workers;
 
     /// Batches by a device, which is opened. From `step` on.
     ///
     /// # Errors
     /// No such device; what does not fit it, or the limit.
     fn kernel(
-        spec: (Self::Spec, Self::Plan),
-        tables: &Self::Tables,
-        frames: StoredFrames,
+        making: Self::Making,
         run: DeviceRun<'_>,
         step: u64,
     ) -> Result<KernelRun<Self::Kernel>>;

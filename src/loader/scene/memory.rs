@@ -17,7 +17,7 @@ use crate::pool::ring::Shape;
 use crate::store::{check_folder, default_folder};
 
 /// What a run takes beside its store and what decoding takes; bytes.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(in crate::loader) struct Beside {
     /// The largest batch.
     pub(in crate::loader) batch: u64,
@@ -29,8 +29,9 @@ pub(in crate::loader) struct Beside {
     pub(in crate::loader) tables: u64,
     /// Crop radii become masks.
     pub(in crate::loader) discs_are_masks: bool,
-    /// Where what is made ends on a device.
-    pub(in crate::loader) device: Option<DeviceBytes>,
+    /// On a device: its images, in the order in which they are needed, and all else that lies
+    /// there from the beginning.
+    pub(in crate::loader) device: (Vec<u32>, u64),
 }
 
 /// What follows from options and frames, and why the run does not begin, where it does not
@@ -80,8 +81,8 @@ impl RunOptions {
         chosen: &Chosen,
         index: &Index,
         files: ImageFiles,
-        shape: Shape,
-        beside: Beside,
+        (shape, beside): (Shape, &Beside),
+        device: Option<DeviceBytes>,
     ) -> Result<Judged<SceneForecast>> {
         let frames = &chosen.frames;
         let deep = (frames.frames.iter()).filter(|frame| frame.has_depth);
@@ -96,7 +97,7 @@ impl RunOptions {
             view_bytes: beside.worker,
             maps_bytes: beside.maps,
             table_bytes: index.bytes() + beside.tables,
-            device: beside.device.map(|bytes| {
+            device: device.map(|bytes| {
                 SceneDeviceMemory::new(
                     (bytes.batches, bytes.batch_bytes),
                     (bytes.scene_bytes, bytes.decoder_bytes()),
@@ -104,7 +105,7 @@ impl RunOptions {
                     bytes.limit,
                 )
             }),
-            pinned_bytes: (beside.device)
+            pinned_bytes: device
                 .and_then(|bytes| bytes.jpegs)
                 .map_or(0, |jpegs| jpegs.pinned_bytes()),
         };
@@ -112,7 +113,7 @@ impl RunOptions {
         let limit = SceneLimit::lowest(self.memory_limit);
         let (forecast, refusal) = ingredients.within(limit, folder)?;
         let in_file = forecast.store.in_file;
-        let device = (beside.device).and_then(|bytes| bytes.refusal(in_file));
+        let device = device.and_then(|bytes| bytes.refusal(in_file));
         Ok((forecast, refusal.or(device)))
     }
 

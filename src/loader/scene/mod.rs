@@ -25,7 +25,7 @@ mod state;
 mod store;
 
 pub use builder::SceneBuilder;
-pub(in crate::loader) use chosen::Chosen;
+pub(in crate::loader) use chosen::{Chosen, ReadScene};
 pub use kind::SceneKind;
 pub(in crate::loader) use memory::Beside;
 pub(in crate::loader) use options::RunOptions;

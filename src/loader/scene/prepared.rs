@@ -11,7 +11,7 @@ use crate::jobs::pictures::jpeg_decoding::JpegDecoding;
 use crate::loader::scene::builder::SceneBuilder;
 use crate::loader::scene::chosen::Chosen;
 use crate::loader::scene::kind::SceneKind;
-use crate::loader::scene::memory::{Beside, Judged, accepted, with_room};
+use crate::loader::scene::memory::{Judged, accepted, with_room};
 use crate::loader::scene::state::check_first_step;
 use crate::pool::ring::Shape;
 
@@ -76,11 +76,11 @@ impl<K: SceneKind> SceneBuilder<K> {
         let device = match run.device {
             Device::Cpu => None,
             Device::Cuda(ordinal) => {
-                let (images, scene) = K::on_device(run, &plan, &beside, chosen)?;
+                let (images, scene) = &beside.device;
                 let places = &chosen.frames.places;
                 let bytes = DeviceBytes::new(
                     images.iter().filter_map(|image| places.of(*image as usize)),
-                    scene,
+                    *scene,
                     beside.batch as usize,
                     (run.depth, run.gpu_memory_limit),
                     K::LOWER[1],
@@ -102,11 +102,8 @@ impl<K: SceneKind> SceneBuilder<K> {
             slot_bytes,
             lanes: workers.max(1),
         };
-        let beside = Beside {
-            device: device.map(|(_, bytes)| bytes),
-            ..beside
-        };
-        let (forecast, refusal) = run.account(chosen, index, files, shape, beside)?;
+        let bytes = device.map(|(_, bytes)| bytes);
+        let (forecast, refusal) = run.account(chosen, index, files, (shape, &beside), bytes)?;
         let prepared = Prepared {
             plan,
             shape,

@@ -15,21 +15,26 @@ use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::scene::frames::StoredFrames;
 use crate::jobs::scene::kernel_run::KernelRun;
 use crate::jobs::scene::masks::Masks;
-use crate::jobs::scene::spec::{StoreMemory, StoreSpec};
+use crate::jobs::scene::spec::StoreMemory;
+use crate::jobs::scene::worker_run::WorkerSteps;
 use crate::jobs::views::on_device::DeviceViews;
 use crate::jobs::views::queue::Queue;
 use crate::jobs::views::run::WorkerViews;
 use crate::jobs::views::shown::{Refused, ShownImages};
-use crate::jobs::views::spec::{MAPS_KEY, ViewForm, ViewsSpec};
+use crate::jobs::views::spec::{self, MAPS_KEY, ViewForm, ViewsSpec};
 use crate::jobs::views::view::StepImage;
-use crate::loader::scene::{Beside, Chosen, RunOptions, SceneFacts, SceneKind};
+use crate::loader::scene::{
+    Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
+};
 use crate::loader::views::discs::masks_within_discs;
 use crate::loader::views::options::ViewOptions;
 use crate::loader::views::report::ViewWork;
 use crate::loader::views::state::ViewsState;
 use crate::plan::ViewOrder;
 use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
 use crate::pool::report::PoolReport;
+use crate::pool::worker::meter::Stage;
 use crate::store::{Holding, Pictures, Places};
 
 /// Views: what a run of them keeps.
@@ -51,9 +56,10 @@ pub struct ViewPlan {
     most_maps: u64,
 }
 
-/// What is read beside the images.
+/// What makes views, before workers or a device are started.
 #[derive(Debug)]
-pub struct ViewTables {
+pub struct ViewMaking {
+    steps: WorkerViews,
     masks: Masks,
     /// None = each view makes its own.
     maps: Option<Pictures>,
@@ -63,8 +69,7 @@ pub struct ViewTables {
 impl SceneKind for ViewKind {
     type Options = ViewOptions;
     type Plan = ViewPlan;
-    type Tables = ViewTables;
-    type Spec = ViewsSpec;
+    type Making = ViewMaking;
     type Arrays = StepImage;
     type Request = ();
     type State = ViewsState;
@@ -103,9 +108,17 @@ impl SceneKind for ViewKind {
             ));
         }
         // A kernel makes its places anew, and workers show nothing.
-        let (most_maps, worker) = match run.device {
-            Device::Cpu => (most_maps(run.memory_limit), shown.worker_bytes(&frames)),
-            Device::Cuda(_) => (0, 0),
+        let (most_maps, worker, device) = match run.device {
+            Device::Cpu => {
+                let worker = shown.worker_bytes(&frames);
+                (most_maps(run.memory_limit), worker, Default::default())
+            }
+            Device::Cuda(_) => {
+                check_rows(&frames, &shown)?;
+                let masks = frames.mask_bytes().next_multiple_of(SCENE_ALIGN as u64);
+                let queue = Queue::new(order, frames.frames.len(), run.first_step);
+                (0, 0, (queue.shown(), masks))
+            }
         };
         let maps = shown.maps(&frames, most_maps)?.places;
         let beside = Beside {
@@ -113,6 +126,7 @@ impl SceneKind for ViewKind {
             worker,
             maps: maps.bytes(),
             discs_are_masks: true,
+            device,
             ..Beside::default()
         };
         let plan = ViewPlan {
@@ -125,36 +139,29 @@ impl SceneKind for ViewKind {
         Ok((plan, beside))
     }
 
-    fn on_device(
-        run: &RunOptions,
-        plan: &ViewPlan,
-        _: &Beside,
-        chosen: &Chosen,
-    ) -> Result<(Vec<u32>, u64)> {
-        let frames = with_discs(chosen);
-        let images = 0..frames.frames.len();
-        let cameras = images.filter_map(|image| plan.shown.camera(&frames, image));
-        let highest = cameras.map(|camera| camera.height).max();
-        if let Some(rows) = highest.filter(|rows| *rows > MOST_ROWS) {
-            return Err(Error::option(
-                "downscale",
-                format!(
-                    "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
-                     `downscale`, or use device cpu"
-                ),
-            ));
-        }
-        let masks = frames.mask_bytes().next_multiple_of(SCENE_ALIGN as u64);
-        let shown = Queue::new(plan.order, frames.frames.len(), run.first_step).shown();
-        Ok((shown, masks))
-    }
-
     fn masks(chosen: &mut Chosen, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
         masks_within_discs(chosen, words)
     }
 
-    fn state(options: &ViewOptions, facts: SceneFacts) -> ViewsState {
-        ViewsState {
+    fn begin(
+        options: &ViewOptions,
+        plan: ViewPlan,
+        read: ReadScene,
+        facts: SceneFacts,
+    ) -> Result<(ViewsState, Self, ViewMaking)> {
+        let frames = read.chosen.frames;
+        let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
+        let masks = Masks::seal(&frames, &words)?;
+        let maps = match plan.maps.len() {
+            0 => None,
+            _ => Some(Pictures::create(
+                plan.maps,
+                Holding::Memory,
+                Path::new(""),
+                MAPS_KEY,
+            )?),
+        };
+        let state = ViewsState {
             version: ViewsState::VERSION,
             step: facts.step,
             seed: facts.seed,
@@ -165,78 +172,48 @@ impl SceneKind for ViewKind {
             undistort: options.undistort,
             images: facts.images,
             scene: facts.scene,
-        }
-    }
-
-    fn tables(
-        _: (&RunOptions, &ViewOptions),
-        plan: &ViewPlan,
-        chosen: &Chosen,
-        words: &[Vec<u64>],
-    ) -> Result<ViewTables> {
-        let words: Vec<&[u64]> = words.iter().map(Vec::as_slice).collect();
-        let masks = Masks::seal(&chosen.frames, &words)?;
-        let maps = match plan.maps.len() {
-            0 => None,
-            _ => Some(Pictures::create(
-                plan.maps.clone(),
-                Holding::Memory,
-                Path::new(""),
-                MAPS_KEY,
-            )?),
         };
-        Ok(ViewTables { masks, maps })
-    }
-
-    fn spec(_: &ViewOptions, plan: &ViewPlan, depth_scale: f64, store: StoreSpec) -> ViewsSpec {
-        ViewsSpec {
-            order: plan.order,
-            form: plan.form,
-            depth_scale,
-            most_maps: plan.most_maps,
-            store,
-        }
-    }
-
-    fn new(_: &ViewOptions, plan: &ViewPlan, _: &ViewTables, chosen: &Chosen) -> Self {
-        let frames = &chosen.frames;
-        let cameras = (0..chosen.images.len()).filter_map(|image| plan.shown.camera(frames, image));
-        Self {
+        let images = 0..frames.frames.len();
+        let cameras = images.filter_map(|image| plan.shown.camera(&frames, image));
+        let kind = Self {
             order: plan.order,
             cameras: cameras.copied().collect(),
-        }
-    }
-
-    fn order<'a>(
-        spec: &ViewsSpec,
-        memory: StoreMemory<'a>,
-        tables: &'a ViewTables,
-    ) -> Result<JobOrder<'a>> {
-        spec.order(memory, &tables.masks, tables.maps.as_ref())
-    }
-
-    fn workers(
-        &self,
-        spec: ViewsSpec,
-        plan: ViewPlan,
-        frames: StoredFrames,
-        _: PathBuf,
-    ) -> WorkerViews {
-        WorkerViews {
+        };
+        let spec = ViewsSpec {
+            order: plan.order,
+            form: plan.form,
+            depth_scale: read.chosen.depth_scale,
+            most_maps: plan.most_maps,
+            store: read.store,
+        };
+        let steps = WorkerViews {
             spec,
             frames,
             shown: plan.shown,
-        }
+        };
+        Ok((state, kind, ViewMaking { steps, masks, maps }))
     }
 
-    fn kernel(
-        (spec, plan): (ViewsSpec, ViewPlan),
-        tables: &ViewTables,
-        frames: StoredFrames,
-        run: DeviceRun<'_>,
+    fn order<'a>(
+        making: &'a ViewMaking,
+        memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<KernelRun<DeviceViews>> {
-        DeviceViews::open((frames, plan.shown), &tables.masks, spec, run, step)
+    ) -> Result<(JobOrder<'a>, Place)> {
+        let order = (making.steps.spec).order(memory, &making.masks, making.maps.as_ref())?;
+        Ok((order, making.steps.place(step)))
+    }
+
+    fn workers(making: ViewMaking) -> WorkerViews {
+        making.steps
+    }
+
+    fn kernel(making: ViewMaking, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceViews>> {
+        let WorkerViews {
+            spec,
+            frames,
+            shown,
+        } = making.steps;
+        DeviceViews::open((frames, shown), &making.masks, spec, run, step)
     }
 
     fn images(&self) -> Cow<'_, [u32]> {
@@ -249,7 +226,12 @@ impl SceneKind for ViewKind {
     }
 
     fn work(pool: &PoolReport, startup: Duration) -> ViewWork {
-        ViewWork::new(pool, startup)
+        ViewWork {
+            startup_s: startup.as_secs_f64(),
+            decode_s: decode_seconds(pool),
+            show_s: seconds(pool, spec::SHOW),
+            idle_s: seconds(pool, Stage::IDLE),
+        }
     }
 }
 
@@ -263,6 +245,22 @@ fn with_discs(chosen: &Chosen) -> Cow<'_, StoredFrames> {
         frame.has_mask |= radius.is_some();
     }
     Cow::Owned(frames)
+}
+
+/// # Errors
+/// An image that no kernel shows.
+fn check_rows(frames: &StoredFrames, shown: &ShownImages) -> Result<()> {
+    let cameras = (0..frames.frames.len()).filter_map(|image| shown.camera(frames, image));
+    match cameras.map(|camera| camera.height).max() {
+        Some(rows) if rows > MOST_ROWS => Err(Error::option(
+            "downscale",
+            format!(
+                "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
+                 `downscale`, or use device cpu"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The most bytes that maps of cameras may take: what does not fit is made anew for each
