@@ -12,7 +12,7 @@ use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::scene_args::{SceneReading, SceneRunArgs};
-use crate::scene_run::{self, Seen, Shown};
+use crate::scene_run::{self, RunTexts, Seen};
 use crate::{Outcome, output, ray_drawing, rss, scene_plan};
 
 /// Draw batches of rays from a scene. Reports rays per second, start and memory.
@@ -133,7 +133,7 @@ impl RaysArgs {
             (None, None, Spread::ByImage) => RaySampler::ByImage,
         };
         self.run
-            .tell(Rays::builder(self.reading.source(&self.scene)))
+            .apply(Rays::builder(self.reading.source(&self.scene)))
             .rays(self.rays)
             .sampler(sampler)
             .joining(self.joining)
@@ -184,7 +184,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
         invalid,
     };
     let (steps, work) = (run.now.steps, run.run.work.clone());
-    let shown = Shown {
+    let texts = RunTexts {
         counts: format!(
             "{} steps of {} rays",
             output::grouped(steps),
@@ -212,7 +212,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
             )
         }),
     };
-    let outcome = run.report((&args.scene, args.json), &rates, &shown)?;
+    let outcome = run.report((&args.scene, args.json), &rates, &texts)?;
     // Last: a drawing that cannot be written loses no report.
     let is_done = matches!(outcome, Outcome::Done);
     if let Some(file) = args.svg.as_ref().filter(|_| is_done) {

@@ -149,8 +149,8 @@ pub struct SceneRunArgs {
 }
 
 impl SceneRunArgs {
-    /// The builder, told of them.
-    pub fn tell<K: SceneKind>(&self, builder: SceneBuilder<K>) -> SceneBuilder<K> {
+    /// The builder with these options set.
+    pub fn apply<K: SceneKind>(&self, builder: SceneBuilder<K>) -> SceneBuilder<K> {
         let mut builder = builder
             .start(self.start)
             .split(self.split.into())

@@ -23,7 +23,7 @@ pub struct Seen {
 }
 
 /// What a run was seen to do.
-pub struct Measured<W> {
+pub struct RunMeasurement<W> {
     /// At its end.
     pub now: Seen,
     /// The arrival of the first batch, where the run was long enough for a rate from then on.
@@ -41,7 +41,7 @@ pub struct Measured<W> {
     outcome: Outcome,
 }
 
-impl<W> Measured<W> {
+impl<W> RunMeasurement<W> {
     pub fn since(&self, seen: Seen) -> f64 {
         (self.now.at - seen.at).as_secs_f64()
     }
@@ -57,7 +57,7 @@ pub fn measure<K: SceneKind>(
     unit: [&str; 2],
     mut next: impl FnMut(&mut SceneRun<K>) -> Result<SceneBatch<K::Arrays>>,
     mut see: impl FnMut(&SceneBatch<K::Arrays>, Option<&mut XxHash3_128>) -> Result<u64>,
-) -> Result<Measured<K::Work>> {
+) -> Result<RunMeasurement<K::Work>> {
     interrupt::end_the_run()?;
     let bar = output::steps(args.steps, "steps", !json);
     let mut hash = args.digest.then(XxHash3_128::new);
@@ -114,7 +114,7 @@ pub fn measure<K: SceneKind>(
         too_short((now.steps, unit), seconds, ("--steps", args.steps))
     });
     let ms = |seen: Seen| (seen.at - began).as_secs_f64() * 1e3;
-    Ok(Measured {
+    Ok(RunMeasurement {
         now,
         first: rated,
         warm: decoded.filter(is_long),
@@ -156,7 +156,7 @@ struct Report<'a, R: Serialize, W: Serialize> {
 }
 
 /// What a kind of run is printed with.
-pub struct Shown<'a> {
+pub struct RunTexts<'a> {
     /// What it gave.
     pub counts: String,
     pub rate: String,
@@ -169,13 +169,13 @@ pub struct Shown<'a> {
     pub note: Option<String>,
 }
 
-impl<W: Serialize> Measured<W> {
+impl<W: Serialize> RunMeasurement<W> {
     /// Prints it; as JSON with `rates`.
     pub fn report(
         self,
         (scene, json): (&Path, bool),
         rates: &impl Serialize,
-        shown: &Shown<'_>,
+        texts: &RunTexts<'_>,
     ) -> Result<Outcome> {
         match json {
             true => output::json(&Report {
@@ -187,25 +187,25 @@ impl<W: Serialize> Measured<W> {
                 digest: self.digest,
                 run: &self.run,
             })?,
-            false => self.print(scene, shown)?,
+            false => self.print(scene, texts)?,
         }
         Ok(self.outcome)
     }
 
-    fn print(&self, scene: &Path, shown: &Shown<'_>) -> Result<()> {
+    fn print(&self, scene: &Path, texts: &RunTexts<'_>) -> Result<()> {
         let run = &self.run;
         output::line(&format!(
             "{} | {} | {} workers",
             scene.display(),
-            shown.counts,
+            texts.counts,
             run.workers.len(),
         ))?;
         output::line("")?;
         output::interrupted()?;
         output::line(&format!(
             "  {}   {} after {:.0} ms{}",
-            shown.rate,
-            shown.first,
+            texts.rate,
+            texts.first,
             self.first_ms,
             match self.decoded_ms {
                 Some(ms) => format!(", all {} images after {:.1} s", run.images, ms / 1e3),
@@ -221,18 +221,18 @@ impl<W: Serialize> Measured<W> {
                 false => "",
             },
             output::mib(run.ring_bytes),
-            shown.unit,
+            texts.unit,
         ))?;
         if let Some(device) = &run.device {
             output::device_memory(device)?;
         }
-        let all: f64 = shown.stages.iter().map(|(_, seconds)| seconds).sum();
+        let all: f64 = texts.stages.iter().map(|(_, seconds)| seconds).sum();
         let share = |seconds: f64| (100.0 * seconds / all.max(1e-9)).round();
-        let stages = shown.stages.iter();
+        let stages = texts.stages.iter();
         let stages = stages.map(|(name, seconds)| format!("{name} {}%", share(*seconds)));
         let stages: Vec<String> = stages.collect();
         output::line(&format!("  worker time    {}", stages.join(", ")))?;
-        if let Some(note) = &shown.note {
+        if let Some(note) = &texts.note {
             output::line(&format!("  {note}"))?;
         }
         for line in run.missing.lines() {

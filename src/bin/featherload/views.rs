@@ -11,7 +11,7 @@ use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::scene_args::{SceneReading, SceneRunArgs};
-use crate::scene_run::{self, Seen, Shown};
+use crate::scene_run::{self, RunTexts, Seen};
 use crate::{Outcome, output, scene_plan};
 
 /// Show whole images of a scene, one a step. Reports images per second, start and memory.
@@ -77,7 +77,7 @@ struct Rates {
 impl ViewsArgs {
     fn builder(&self) -> ViewsBuilder {
         self.run
-            .tell(Views::builder(self.reading.source(&self.scene)))
+            .apply(Views::builder(self.reading.source(&self.scene)))
             .undistort(self.undistort)
             .float(self.float)
             .shuffle(!self.no_shuffle)
@@ -126,7 +126,7 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
     if let Some(rate) = rates.warm_mpixels_per_s {
         text += &format!(" ({rate:.0} M pixels/s)");
     }
-    let shown = Shown {
+    let texts = RunTexts {
         counts: format!(
             "{} views of {} images",
             output::grouped(run.now.steps),
@@ -138,7 +138,7 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
         stages: &[("decode", work.decode_s), ("show", work.show_s)],
         note: None,
     };
-    run.report((&args.scene, args.json), &rates, &shown)
+    run.report((&args.scene, args.json), &rates, &texts)
 }
 
 /// Step and number, then the bytes of each array, whichever of them may be missing.

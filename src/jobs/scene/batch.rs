@@ -37,7 +37,7 @@ pub trait SceneArrays: Debug + Copy + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct SceneBatch<A> {
     memory: Memory,
-    /// The first so many of its bytes are used.
+    /// How many of its bytes are used: the first ones.
     bytes: usize,
     owner: Pid,
     step: u64,

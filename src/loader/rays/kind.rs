@@ -46,23 +46,22 @@ pub struct RayKind {
 pub struct RayPlan {
     most_rays: u64,
     form: RayForm,
-    seed: u64,
 }
 
 /// What makes rays, before workers or a device are started.
 #[derive(Debug)]
-pub struct RayMaking {
+pub struct RaySetup {
     steps: WorkerRays,
     table: Arc<RayTable>,
     masks: Masks,
     frames: StoredFrames,
 }
 
-#[expect(private_interfaces, reason = "nobody else has a kind of run")]
+#[expect(private_interfaces, reason = "all kinds are in this crate")]
 impl SceneKind for RayKind {
     type Options = RayOptions;
     type Plan = RayPlan;
-    type Making = RayMaking;
+    type Setup = RaySetup;
     type Arrays = StepRays;
     type Request = u64;
     type State = RaysState;
@@ -85,7 +84,6 @@ impl SceneKind for RayKind {
                 depths: chosen.has_depths(),
                 alpha: run.alpha,
             },
-            seed: run.seed,
         };
         let frames = &chosen.frames;
         let shutters = (frames.frames.iter()).filter(|frame| frame.rolling_shutter.is_some());
@@ -110,8 +108,8 @@ impl SceneKind for RayKind {
         plan: RayPlan,
         read: ReadScene,
         facts: SceneFacts,
-    ) -> Result<(RaysState, Self, RayMaking)> {
-        let draws = (plan.seed, options.joining);
+    ) -> Result<(RaysState, Self, RaySetup)> {
+        let draws = (facts.seed, options.joining);
         let (table, masks) = table(&read.chosen, options.sampler, draws, &read.words)?;
         let table = Arc::new(table);
         let state = RaysState {
@@ -142,31 +140,31 @@ impl SceneKind for RayKind {
             root: read.root,
             posted: options.rays,
         };
-        let making = RayMaking {
+        let setup = RaySetup {
             steps,
             table,
             masks,
             frames: read.chosen.frames,
         };
-        Ok((state, kind, making))
+        Ok((state, kind, setup))
     }
 
     fn order<'a>(
-        making: &'a RayMaking,
+        setup: &'a RaySetup,
         memory: StoreMemory<'a>,
         step: u64,
     ) -> Result<(JobOrder<'a>, Place)> {
-        let order = (making.steps.spec).order(memory, &making.table, &making.masks)?;
-        Ok((order, making.steps.place(step)))
+        let order = (setup.steps.spec).order(memory, &setup.table, &setup.masks)?;
+        Ok((order, setup.steps.place(step)))
     }
 
-    fn workers(making: RayMaking) -> WorkerRays {
-        making.steps
+    fn workers(setup: RaySetup) -> WorkerRays {
+        setup.steps
     }
 
-    fn kernel(making: RayMaking, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceRays>> {
-        let draws = (making.table, &making.masks);
-        DeviceRays::open(&making.frames, draws, making.steps.spec, run, step)
+    fn kernel(setup: RaySetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceRays>> {
+        let draws = (setup.table, &setup.masks);
+        DeviceRays::open(&setup.frames, draws, setup.steps.spec, run, step)
     }
 
     fn check_request(&self, rays: u64) -> Result<()> {

@@ -67,7 +67,7 @@ impl<K: SceneKind> SceneBuilder<K> {
             store: store_spec,
             root: scene.root.clone(),
         };
-        let (state, kind, making) = K::begin(&self.kind, plan, read, facts)?;
+        let (state, kind, setup) = K::begin(&self.kind, plan, read, facts)?;
         let memory = StoreMemory {
             index: &index,
             frames: &frames,
@@ -83,9 +83,9 @@ impl<K: SceneKind> SceneBuilder<K> {
         };
         let maker = match device {
             None => {
-                let (order, first) = K::order(&making, memory, step)?;
+                let (order, first) = K::order(&setup, memory, step)?;
                 let engine = ready.start(&order, shape, first, no_room)?;
-                let steps = K::workers(making);
+                let steps = K::workers(setup);
                 Maker::Workers(Box::new(WorkerRun::new(engine, index, steps, step)))
             }
             Some((ordinal, bytes)) => {
@@ -103,7 +103,7 @@ impl<K: SceneKind> SceneBuilder<K> {
                     bytes,
                     hold_timeout: run.crew.hold_timeout,
                 };
-                Maker::Device(Box::new(K::kernel(making, run, step)?))
+                Maker::Device(Box::new(K::kernel(setup, run, step)?))
             }
         };
         Ok(SceneRun {

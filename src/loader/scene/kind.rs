@@ -30,7 +30,7 @@ use crate::pool::report::PoolReport;
 #[expect(
     private_bounds,
     private_interfaces,
-    reason = "nobody else has a kind of run"
+    reason = "all kinds are in this crate"
 )]
 pub trait SceneKind: Debug + Sized {
     /// Options that other kinds do not have.
@@ -38,7 +38,7 @@ pub trait SceneKind: Debug + Sized {
     /// What follows from options and frames.
     type Plan: Debug;
     /// What makes batches, before workers or a device are started.
-    type Making;
+    type Setup;
     /// The arrays of a batch.
     type Arrays: SceneArrays;
     /// What is asked of a step.
@@ -91,30 +91,27 @@ pub trait SceneKind: Debug + Sized {
         plan: Self::Plan,
         read: ReadScene,
         facts: SceneFacts,
-    ) -> Result<(Self::State, Self, Self::Making)>;
+    ) -> Result<(Self::State, Self, Self::Setup)>;
 
     /// The job of workers that make batches, and the ticket of `step`.
     ///
     /// # Errors
     /// A spec that cannot be written.
     fn order<'a>(
-        making: &'a Self::Making,
+        setup: &'a Self::Setup,
         memory: StoreMemory<'a>,
         step: u64,
     ) -> Result<(JobOrder<'a>, Place)>;
 
     /// Batches by workers, which were started.
-    fn workers(making: Self::Making) -> Self::Workers;
+    fn workers(setup: Self::Setup) -> Self::Workers;
 
     /// Batches by a device, which is opened. From `step` on.
     ///
     /// # Errors
     /// No such device; what does not fit it, or the limit.
-    fn kernel(
-        making: Self::Making,
-        run: DeviceRun<'_>,
-        step: u64,
-    ) -> Result<KernelRun<Self::Kernel>>;
+    fn kernel(setup: Self::Setup, run: DeviceRun<'_>, step: u64)
+    -> Result<KernelRun<Self::Kernel>>;
 
     /// # Errors
     /// A request that no step can meet.

@@ -1,7 +1,7 @@
 //! Runs over the images of a scene, generic over their kind: rays or views.
 //!
 //! - `kind`: what the kinds do not share;
-//! - `builder`: the builder; `options`: what all runs are told; `source`: where a scene comes from;
+//! - `builder`: the builder; `options`: those of all runs; `source`: where a scene comes from;
 //! - `prepared`: what a run will take; `memory`: its account of memory; `chosen`: the frames of a
 //!   split and their files;
 //! - `build`: the order of the start; `start`: its steps: scene, masks, store; `store`: held for as

@@ -58,18 +58,18 @@ pub struct ViewPlan {
 
 /// What makes views, before workers or a device are started.
 #[derive(Debug)]
-pub struct ViewMaking {
+pub struct ViewSetup {
     steps: WorkerViews,
     masks: Masks,
     /// None = each view makes its own.
     maps: Option<Pictures>,
 }
 
-#[expect(private_interfaces, reason = "nobody else has a kind of run")]
+#[expect(private_interfaces, reason = "all kinds are in this crate")]
 impl SceneKind for ViewKind {
     type Options = ViewOptions;
     type Plan = ViewPlan;
-    type Making = ViewMaking;
+    type Setup = ViewSetup;
     type Arrays = StepImage;
     type Request = ();
     type State = ViewsState;
@@ -148,7 +148,7 @@ impl SceneKind for ViewKind {
         plan: ViewPlan,
         read: ReadScene,
         facts: SceneFacts,
-    ) -> Result<(ViewsState, Self, ViewMaking)> {
+    ) -> Result<(ViewsState, Self, ViewSetup)> {
         let frames = read.chosen.frames;
         let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
         let masks = Masks::seal(&frames, &words)?;
@@ -191,29 +191,29 @@ impl SceneKind for ViewKind {
             frames,
             shown: plan.shown,
         };
-        Ok((state, kind, ViewMaking { steps, masks, maps }))
+        Ok((state, kind, ViewSetup { steps, masks, maps }))
     }
 
     fn order<'a>(
-        making: &'a ViewMaking,
+        setup: &'a ViewSetup,
         memory: StoreMemory<'a>,
         step: u64,
     ) -> Result<(JobOrder<'a>, Place)> {
-        let order = (making.steps.spec).order(memory, &making.masks, making.maps.as_ref())?;
-        Ok((order, making.steps.place(step)))
+        let order = (setup.steps.spec).order(memory, &setup.masks, setup.maps.as_ref())?;
+        Ok((order, setup.steps.place(step)))
     }
 
-    fn workers(making: ViewMaking) -> WorkerViews {
-        making.steps
+    fn workers(setup: ViewSetup) -> WorkerViews {
+        setup.steps
     }
 
-    fn kernel(making: ViewMaking, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceViews>> {
+    fn kernel(setup: ViewSetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceViews>> {
         let WorkerViews {
             spec,
             frames,
             shown,
-        } = making.steps;
-        DeviceViews::open((frames, shown), &making.masks, spec, run, step)
+        } = setup.steps;
+        DeviceViews::open((frames, shown), &setup.masks, spec, run, step)
     }
 
     fn images(&self) -> Cow<'_, [u32]> {
