@@ -4,54 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use featherload::rays::RayBatch;
-use featherload::views::View;
+use featherload::rays::{SceneArrays, SceneBatch};
 use featherload::{Device, DeviceRows, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
 use crate::tensor::{PER_THREAD_DEFAULT, per_thread};
 
-/// What may be held: rays, a view.
-pub trait Given: Send + Sync + Sized + 'static {
-    fn is_in_slot(&self) -> bool;
-    fn detach(self) -> Result<Self>;
-    fn address(&mut self) -> Result<*mut u8>;
-    fn on_device(&self) -> Option<&DeviceRows>;
-    fn to_host(&self) -> Result<Self>;
-}
-
-macro_rules! given {
-    ($($of:ident),*) => {$(
-        impl Given for $of {
-            fn is_in_slot(&self) -> bool {
-                $of::is_in_slot(self)
-            }
-
-            fn detach(self) -> Result<Self> {
-                $of::detach(self)
-            }
-
-            fn address(&mut self) -> Result<*mut u8> {
-                $of::address(self)
-            }
-
-            fn on_device(&self) -> Option<&DeviceRows> {
-                $of::on_device(self)
-            }
-
-            fn to_host(&self) -> Result<Self> {
-                $of::to_host(self)
-            }
-        }
-    )*};
-}
-
-given!(RayBatch, View);
-
-/// One of them, counted.
-pub struct Held<T: Given> {
-    pub given: T,
+/// A batch, counted.
+pub struct Held<A: SceneArrays> {
+    pub given: SceneBatch<A>,
     /// Of its memory.
     address: u64,
     /// It lies in memory of its own, since Python holds all others.
@@ -67,7 +29,7 @@ pub trait Lent: Send + Sync {
     fn on_device(&self) -> Option<&DeviceRows>;
 }
 
-impl<T: Given> Lent for Held<T> {
+impl<A: SceneArrays> Lent for Held<A> {
     fn address(&self) -> u64 {
         self.address
     }
@@ -77,9 +39,9 @@ impl<T: Given> Lent for Held<T> {
     }
 }
 
-impl<T: Given> Held<T> {
+impl<A: SceneArrays> Held<A> {
     /// `last` = Python would hold all memory that there is.
-    pub fn new(given: T, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
+    pub fn new(given: SceneBatch<A>, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
         let copied = last && given.is_in_slot();
         let mut given = if copied { given.detach()? } else { given };
         let count = given.is_in_slot().then(|| {
@@ -128,7 +90,7 @@ impl<T: Given> Held<T> {
     }
 }
 
-impl<T: Given> Drop for Held<T> {
+impl<A: SceneArrays> Drop for Held<A> {
     fn drop(&mut self) {
         if let Some(count) = &self.count {
             count.fetch_sub(1, Ordering::Relaxed);

@@ -2,9 +2,10 @@
 //! Python files beside it, which are the interface that people see.
 //!
 //! - `options`: what Python asks for, as JSON; `stream`: a loader; `batch`: a batch;
+//! - `stream_state`: what all streams hold; `scene_stream`: what streams over a scene share;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
 //! - `views`: whole images of a scene; `raw_view`: that of a step;
-//! - `held`: the memory of both; `wait`: work behind which Python waits;
+//! - `held`: the memory of these batches; `wait`: work behind which Python waits;
 //! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
 //!   they do;
 //! - `errors`: the library's errors as Python's; `logs`: its warnings.
@@ -22,7 +23,9 @@ mod raw_view;
 mod ray_batch;
 mod rays;
 mod scene;
+mod scene_stream;
 mod stream;
+mod stream_state;
 mod tensor;
 mod views;
 mod wait;

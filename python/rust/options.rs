@@ -46,26 +46,16 @@ pub struct SceneWanted {
     pub scene: SceneOptions,
 }
 
-/// Rays, and the scene that they are of; None where it was read already.
+/// A run over a scene, and that scene; None where it was read already.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RaysWanted {
+pub struct RunWanted<O> {
     #[serde(default)]
     pub path: Option<PathBuf>,
     #[serde(default)]
     pub scene: SceneOptions,
-    pub rays: RaysOptions,
-}
-
-/// Views, and the scene that they are of; None where it was read already.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ViewsWanted {
-    #[serde(default)]
-    pub path: Option<PathBuf>,
-    #[serde(default)]
-    pub scene: SceneOptions,
-    pub views: ViewsOptions,
+    #[serde(alias = "rays", alias = "views")]
+    pub run: O,
 }
 
 /// What a text asks for.

@@ -1,10 +1,9 @@
 //! One view, as Python holds it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
-use featherload::views::{View, ViewField};
-use featherload::{Dtype, Result};
+use featherload::Dtype;
+use featherload::views::{StepImage, ViewField};
 use pyo3::prelude::*;
 
 use crate::dlpack::Element;
@@ -15,21 +14,13 @@ use crate::tensor::{Memory, Tensor};
 #[derive(Clone)]
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawView {
-    held: Arc<Held<View>>,
-}
-
-impl RawView {
-    /// `last` = Python would hold all memory that there is for views.
-    pub fn new(view: View, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
-        let held = Arc::new(Held::new(view, count, last)?);
-        Ok(Self { held })
-    }
+    pub held: Arc<Held<StepImage>>,
 }
 
 #[pymethods]
 impl RawView {
     #[getter]
-    pub fn step(&self) -> u64 {
+    fn step(&self) -> u64 {
         self.held.given.step()
     }
 

@@ -1,10 +1,9 @@
 //! The rays of a step, as Python holds them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
-use featherload::rays::{RayBatch, RayField};
-use featherload::{Dtype, Result};
+use featherload::Dtype;
+use featherload::rays::{RayField, StepRays};
 use pyo3::prelude::*;
 
 use crate::dlpack::Element;
@@ -15,21 +14,13 @@ use crate::tensor::{Memory, Tensor};
 #[derive(Clone)]
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawRays {
-    held: Arc<Held<RayBatch>>,
-}
-
-impl RawRays {
-    /// `last` = Python would hold all memory that there is for batches.
-    pub fn new(batch: RayBatch, count: &Arc<AtomicU32>, last: bool) -> Result<Self> {
-        let held = Arc::new(Held::new(batch, count, last)?);
-        Ok(Self { held })
-    }
+    pub held: Arc<Held<StepRays>>,
 }
 
 #[pymethods]
 impl RawRays {
     #[getter]
-    pub fn step(&self) -> u64 {
+    fn step(&self) -> u64 {
         self.held.given.step()
     }
 
@@ -57,7 +48,7 @@ impl RawRays {
     }
 
     /// How many.
-    pub fn __len__(&self) -> usize {
+    fn __len__(&self) -> usize {
         self.held.given.len()
     }
 

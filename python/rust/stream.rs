@@ -1,9 +1,6 @@
 //! A loader, as Python holds it.
 
 use std::path::PathBuf;
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 use featherload::index::Label;
 use featherload::{Error, Loader, Result, State};
@@ -12,24 +9,20 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 use crate::batch::RawBatch;
-use crate::errors::raised;
 use crate::options::{self, Options};
-use crate::wait::{LOOK, in_thread, lock, look};
+use crate::stream_state::{StreamState, Texts, parse_state};
+use crate::wait::{LOOK, in_thread, look};
+
+const TEXTS: Texts = Texts {
+    copied: "a loader cannot be used in a forked copy of the process that made it: make one \
+             there, or start that process by spawn",
+    closed: "the loader was closed: make a new one",
+};
 
 /// Batches in order out of one loader.
 #[pyclass(frozen, weakref, module = "featherload._featherload")]
 pub struct Stream {
-    /// Who made it. In a forked copy the lock may be held for ever, by a thread that was
-    /// not copied.
-    process: u32,
-    /// None once it was closed.
-    loader: Mutex<Option<Loader>>,
-    /// Given to Python, and not handed on by it yet: Ctrl-C may come between. Behind the
-    /// loader's lock.
-    untaken: Mutex<Option<RawBatch>>,
-    /// Batches that Python has and whose memory workers wait for.
-    held: Arc<AtomicU32>,
-    depth: Option<u32>,
+    state: StreamState<Loader, RawBatch>,
     /// What is done to each picture, as JSON.
     #[pyo3(get)]
     recipe: String,
@@ -49,12 +42,9 @@ impl Stream {
             let wanted = options.wanted()?;
             Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
         })?;
+        let depth = loader.depth();
         Ok(Self {
-            process: process::id(),
-            held: Arc::default(),
-            depth: loader.depth(),
-            loader: Mutex::new(Some(loader)),
-            untaken: Mutex::new(None),
+            state: StreamState::new(loader, depth, TEXTS),
             recipe,
             told,
         })
@@ -79,10 +69,9 @@ impl Stream {
         is_left: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<RawBatch>> {
         loop {
-            let (held, depth) = (&self.held, self.depth);
             let next = self.with(py, |loader| {
-                if let Some(batch) = &*lock(&self.untaken) {
-                    return Ok(Some(Some(batch.clone())));
+                if let Some(batch) = self.state.untaken() {
+                    return Ok(Some(Some(batch)));
                 }
                 if loader.position().epoch != epoch {
                     return Ok(Some(None));
@@ -90,11 +79,10 @@ impl Stream {
                 let Some(batch) = loader.next_batch_within(LOOK)? else {
                     return Ok(None);
                 };
-                // One slot stays with the workers, whatever Python keeps.
-                let last = depth.is_some_and(|depth| held.load(Ordering::Relaxed) + 1 >= depth);
+                let (held, last) = self.state.counted();
                 let ends_epoch = loader.position().epoch != epoch;
                 let batch = RawBatch::new(batch, loader.shared_index(), held, last, ends_epoch)?;
-                *lock(&self.untaken) = Some(batch.clone());
+                self.state.not_taken(batch.clone());
                 Ok(Some(Some(batch)))
             })?;
             if let Some(end_or_batch) = next {
@@ -111,12 +99,12 @@ impl Stream {
 
     /// The batch that `next` gave was handed on.
     fn taken(&self) {
-        drop(lock(&self.untaken).take());
+        drop(self.state.taken());
     }
 
     /// It was not, after all.
     fn not_taken(&self, batch: &RawBatch) {
-        *lock(&self.untaken) = Some(batch.clone());
+        self.state.not_taken(batch.clone());
     }
 
     fn break_off(&self, py: Python<'_>) -> PyResult<()> {
@@ -148,11 +136,7 @@ impl Stream {
     /// Goes on where a state of [`Stream::state`] stands.
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<()> {
         self.with(py, |loader| {
-            let state: State = serde_json::from_str(state).map_err(|e| {
-                let text = e.to_string().replace('`', "'");
-                Error::config(format!("the state is not one that state_dict gave: {text}"))
-            })?;
-            loader.resume(&state)?;
+            loader.resume(&parse_state::<State>(state)?)?;
             self.taken();
             Ok(())
         })
@@ -250,18 +234,12 @@ impl Stream {
     /// Batches whose memory Python has, and how many it may have at a time; None where
     /// each has memory of its own.
     fn held(&self) -> (u32, Option<u32>) {
-        (self.held.load(Ordering::Relaxed), self.depth)
+        self.state.held()
     }
 
     /// Ends the workers. Batches stay readable.
     fn close(&self, py: Python<'_>) {
-        if self.is_copy() {
-            return;
-        }
-        py.detach(|| {
-            drop(lock(&self.loader).take());
-            self.taken();
-        });
+        self.state.close(py);
     }
 }
 
@@ -269,7 +247,7 @@ impl Stream {
     /// Where the run stands: in front of a batch that was not taken.
     fn at(&self, loader: &Loader) -> State {
         let mut state = loader.state();
-        if let Some(batch) = &*lock(&self.untaken) {
+        if let Some(batch) = self.state.untaken() {
             (state.epoch, state.samples) = batch.place();
         }
         state
@@ -277,7 +255,7 @@ impl Stream {
 
     /// Goes back in front of a batch that was not taken.
     fn step_back(&self, loader: &mut Loader) -> Result<()> {
-        let Some(batch) = lock(&self.untaken).take() else {
+        let Some(batch) = self.state.taken() else {
             return Ok(());
         };
         let (epoch, samples) = batch.place();
@@ -288,41 +266,12 @@ impl Stream {
         })
     }
 
-    /// Whether this is a forked copy of the process that made it.
-    fn is_copy(&self) -> bool {
-        process::id() != self.process
-    }
-
-    /// Calls `f` without the GIL: another thread may wait with it for this loader.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&mut Loader) -> Result<T> + Send,
     ) -> PyResult<T> {
-        if self.is_copy() {
-            return Err(raised(&Error::worker(
-                "a loader cannot be used in a forked copy of the process that made it: make one \
-                 there, or start that process by spawn",
-            )));
-        }
-        let done = py.detach(|| match lock(&self.loader).as_mut() {
-            Some(loader) => f(loader),
-            None => Err(Error::config("the loader was closed: make a new one")),
-        });
-        done.map_err(|e| raised(&e))
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        if self.is_copy() {
-            return;
-        }
-        // Ending the workers takes up to 400 ms.
-        let loader = lock(&self.loader).take();
-        match Python::try_attach(|py| py.detach(|| drop(loader))) {
-            Some(()) | None => {}
-        }
+        self.state.with(py, f)
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! - `source`: where samples come from, and how that is read;
 //! - `loader`: what is done with them, and by how many;
-//! - `rays`: rays of a scene; `views`: its whole images; `limits`: times as numbers;
+//! - `rays`: rays of a scene; `views`: its whole images; `scene`: what makes both of a list;
+//! - `limits`: times as numbers;
 //! - `setup`: both together with the PaddleClas config that may be named as the recipe,
 //!   whose values hold where the caller says nothing.
 //!
@@ -12,6 +13,7 @@
 mod limits;
 mod loader;
 mod rays;
+mod scene;
 mod setup;
 mod source;
 mod views;

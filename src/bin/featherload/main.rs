@@ -9,7 +9,7 @@
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //!   `run_length`: runs that are too short for a rate; `ray_drawing`: rays as a picture;
-//!   `scene_plan`: the memory of a run over a scene;
+//!   `scene_plan`: the memory of a run over a scene; `scene_run`: its steps, measured and printed;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
 //! - `output`: printing; `outputs`: no file is written that is read; `failure`: an error as JSON;
 //!   `flags`: flags in place of the library's
@@ -45,6 +45,7 @@ mod run_length;
 mod sampler_args;
 mod scene_args;
 mod scene_plan;
+mod scene_run;
 mod setup;
 mod short_text;
 mod source_args;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::data::index::Index;
 use crate::device::DeviceMemory;
-use crate::device::cuda::{Context, SceneStage};
+use crate::device::cuda::{Context, Room, SceneStage};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::scene_launch::PixelPlace;
 use crate::error::{Error, Result, SampleFault};
@@ -51,6 +51,16 @@ pub(crate) struct DeviceRun<'a> {
 }
 
 impl DeviceRun<'_> {
+    /// What a stage takes for batches of at most `batch` bytes, and for `pixels` bytes of images.
+    pub(crate) fn kernel_room(&self, batch: usize, pixels: u64) -> Room {
+        Room {
+            outputs: self.bytes.batches as usize,
+            output_bytes: batch,
+            pixel_bytes: pixels,
+            jpegs: self.bytes.jpegs.map(|jpegs| jpegs.limits),
+        }
+    }
+
     /// The store's memory, where the device reads images in it.
     ///
     /// # Errors

@@ -7,8 +7,8 @@
 //! - `worker`: from a step's number to its rays; `trace`: from pixels to rays.
 //!
 //! The consumer side:
-//! - `run`: batches in order; `batch`: one of them;
-//! - `on_device`: the same with a device; `kernel_scene`: a scene in its kernel's numbers.
+//! - `run`: tickets and batches of workers; `batch`: one batch;
+//! - `on_device`: batches of a device; `kernel_scene`: a scene in its kernel's numbers.
 //!
 //! Never in here: how a scene is read, how processes live.
 

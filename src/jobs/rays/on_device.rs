@@ -1,45 +1,30 @@
-//! Batches of rays in order, made by a device.
+//! Rays by a device: its kernel, and the images that steps draw from.
 //!
-//! In the consumer. Images go up before the first step that may draw from them
-//! (`jobs::pictures`). A step is one launch.
+//! In the consumer.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use crate::device::DeviceMemory;
-use crate::device::cuda::{Context, RayStage, Room};
-use crate::error::{Error, Result};
-use crate::jobs::pictures::on_device::{AHEAD, DevicePictures, DeviceRun};
-use crate::jobs::rays::batch::{A_BATCH, RayBatch};
+use crate::device::DeviceRows;
+use crate::device::cuda::{Context, RayStage, SceneStage};
+use crate::error::Result;
+use crate::jobs::pictures::on_device::DeviceRun;
+use crate::jobs::rays::batch::StepRays;
 use crate::jobs::rays::fields::RayLayout;
 use crate::jobs::rays::kernel_scene;
 use crate::jobs::rays::spec::RaysSpec;
 use crate::jobs::scene::frames::StoredFrames;
-use crate::jobs::scene::held::Held;
+use crate::jobs::scene::kernel_run::{KernelRun, KernelSteps};
 use crate::jobs::scene::masks::Masks;
 use crate::plan::rays::RayTable;
-use crate::pool::report::PoolReport;
-use crate::store::Pictures;
 
-/// What a device is told of a scene.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RayWork<'a> {
-    pub(crate) frames: &'a StoredFrames,
-    pub(crate) table: &'a RayTable,
-    pub(crate) masks: &'a Masks,
-    pub(crate) spec: &'a RaysSpec,
-}
-
-/// Rays step by step, on a device.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct DeviceRays {
+pub struct DeviceRays {
     stage: RayStage,
-    pictures: DevicePictures,
-    /// The first so many of the images that are drawn from are where the kernel reads them.
+    table: Arc<RayTable>,
+    /// The first so many of the images that are drawn from have come.
     ready: usize,
-    step: u64,
     spec: RaysSpec,
-    /// An image that is not needed yet failed.
-    failed_ahead: bool,
 }
 
 impl DeviceRays {
@@ -47,147 +32,68 @@ impl DeviceRays {
     ///
     /// # Errors
     /// No such device; what does not fit it, or the limit.
-    pub(crate) fn open(work: RayWork<'_>, run: DeviceRun<'_>, step: u64) -> Result<Self> {
-        let layout = RayLayout::new(work.spec.most_rays as usize, work.spec.form);
-        let scene = kernel_scene::scene(work.frames, work.table, work.masks, run.bytes.room());
-        let room = Room {
-            outputs: run.bytes.batches as usize,
-            output_bytes: layout.bytes(),
-            pixel_bytes: scene.pixel_bytes,
-            jpegs: run.bytes.jpegs.map(|jpegs| jpegs.limits),
-        };
+    pub(crate) fn open(
+        frames: &StoredFrames,
+        (table, masks): (Arc<RayTable>, &Masks),
+        spec: RaysSpec,
+        run: DeviceRun<'_>,
+        step: u64,
+    ) -> Result<KernelRun<Self>> {
+        let layout = RayLayout::new(spec.most_rays as usize, spec.form);
+        let scene = kernel_scene::scene(frames, &table, masks, run.bytes.room());
+        let room = run.kernel_room(layout.bytes(), scene.pixel_bytes);
         let places = scene.places.clone();
         let store = run.host_store(&places)?;
         let context = Context::open(run.ordinal)?;
         let stage = RayStage::new(&context, scene, store, room)?;
-        Ok(Self {
+        let steps = Self {
             stage,
-            pictures: DevicePictures::new(context, run, places, room.pixel_bytes)?,
+            table,
             ready: 0,
-            step,
-            spec: *work.spec,
-            failed_ahead: false,
-        })
-    }
-
-    /// Batches that may be on the device at a time.
-    pub(crate) fn depth(&self) -> u32 {
-        self.stage.stage().outputs() as u32
-    }
-
-    pub(crate) fn step(&self) -> u64 {
-        self.step
-    }
-
-    /// Goes on at another step: images that are on the device stay.
-    pub(crate) fn go_to(&mut self, step: u64) {
-        self.step = step;
-    }
-
-    /// The next step's first `rays` rays; none when its images, or memory for it, are not
-    /// there within `limit`.
-    ///
-    /// # Errors
-    /// An image that cannot be read; every batch held for too long; what ends the pool; a
-    /// device error.
-    pub(crate) fn next_within(
-        &mut self,
-        (table, pictures): (&RayTable, &Pictures),
-        rays: u64,
-        limit: Duration,
-    ) -> Result<Option<RayBatch>> {
-        if rays > self.spec.most_rays {
-            return Err(Error::option(
-                "most_rays",
-                format!(
-                    "{rays} rays were asked for, and there is room for {}: raise most_rays",
-                    self.spec.most_rays
-                ),
-            ));
-        }
-        let began = Instant::now();
-        let needed = table.images_at(self.step) as usize;
-        while self.ready < needed {
-            let left = limit.saturating_sub(began.elapsed());
-            if self.one_more(table, pictures, left)?.is_none() {
-                return Ok(None);
-            }
-            self.failed_ahead = false;
-        }
-        let left = limit.saturating_sub(began.elapsed());
-        if !self.pictures.make_room(self.stage.stage(), left)? {
-            return Ok(None);
-        }
-        let layout = RayLayout::new(rays as usize, self.spec.form);
-        let step = table.step(self.step, self.spec.rank);
-        let launch = kernel_scene::launch(&table.numbers(&step), layout, self.spec.depth_scale);
-        let rows = self.stage.submit(&launch, layout.bytes())?;
-        let batch = RayBatch {
-            held: Held::device(rows, A_BATCH),
-            layout,
-            rays: rays as usize,
-            step: self.step,
+            spec,
         };
-        self.step += 1;
-        self.ahead(table, pictures);
-        Ok(Some(batch))
+        KernelRun::new(steps, (context, run), (places, room.pixel_bytes), step)
+    }
+}
+
+impl KernelSteps for DeviceRays {
+    type Arrays = StepRays;
+    type Request = u64;
+
+    fn stage(&self) -> &SceneStage {
+        self.stage.stage()
     }
 
-    /// Puts what workers have finished on the device ahead of need. What fails is told by the
-    /// step that needs the image, and not tried before.
-    fn ahead(&mut self, table: &RayTable, pictures: &Pictures) {
-        let mut bytes = 0;
-        while bytes < AHEAD
-            && !self.failed_ahead
-            && self.ready < table.drawn_images().len()
-            && self.pictures.goes_ahead()
-        {
-            match self.one_more(table, pictures, Duration::ZERO) {
-                Ok(Some(more)) => bytes += more,
-                Ok(None) => break,
-                Err(_) => self.failed_ahead = true,
-            }
-        }
+    fn coming(&mut self) -> (impl Fn(usize) -> Option<u32>, &mut SceneStage) {
+        let (drawn, ready) = (self.table.drawn_images(), self.ready);
+        let coming = move |n: usize| drawn.get(ready + n).copied();
+        (coming, self.stage.stage_mut())
     }
 
-    /// Waits for the next image and puts it where the kernel reads it: its bytes.
-    fn one_more(
-        &mut self,
-        table: &RayTable,
-        pictures: &Pictures,
-        limit: Duration,
-    ) -> Result<Option<usize>> {
-        let (drawn, ready) = (table.drawn_images(), self.ready);
-        let coming = |n: usize| drawn.get(ready + n).copied();
-        let stage = self.stage.stage_mut();
-        let came = self.pictures.next(&coming, pictures, stage, limit)?;
-        self.ready += usize::from(came.is_some());
-        if self.ready == drawn.len() {
-            stage.end_decoding();
-        }
-        Ok(came.map(|(_, bytes)| bytes))
+    fn is_complete(&self) -> bool {
+        self.ready == self.table.drawn_images().len()
     }
 
-    /// What the device's memory is used for.
-    ///
-    /// # Errors
-    /// When the device does not answer.
-    pub(crate) fn memory(&self) -> Result<DeviceMemory> {
-        self.pictures.memory(self.stage.stage())
+    fn lacks(&mut self, step: u64) -> bool {
+        self.ready < self.table.images_at(step) as usize
     }
 
-    /// How many of these images are decoded.
-    pub(crate) fn count(&self, images: &[u32], pictures: &Pictures) -> usize {
-        self.pictures.count(images, pictures)
+    fn came(&mut self, _: u32) {
+        self.ready += 1;
     }
 
-    /// Images that the device decoded.
-    pub(crate) fn decoded(&self) -> u64 {
-        self.pictures.decoded()
+    fn go_to(&mut self, _: u64) -> bool {
+        // Images join in one order, whatever the step.
+        false
     }
 
-    /// What workers did so far.
-    pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.pictures.report()
+    fn launch(&mut self, step: u64, rays: u64) -> Result<(DeviceRows, StepRays)> {
+        let rays = rays as usize;
+        let layout = RayLayout::new(rays, self.spec.form);
+        let step = self.table.step(step, self.spec.rank);
+        let numbers = self.table.numbers(&step);
+        let launch = kernel_scene::launch(&numbers, layout, self.spec.depth_scale);
+        let rows = self.stage.submit(&launch, layout.bytes())?;
+        Ok((rows, StepRays { layout, rays }))
     }
 }

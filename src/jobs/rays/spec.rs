@@ -27,7 +27,7 @@ pub(crate) const COLOR: Stage = Stage::of_job(6);
 
 /// One row = the rays of one step.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct RaysSpec {
+pub struct RaysSpec {
     pub(crate) rank: u32,
     /// Most rays of a row.
     pub(crate) most_rays: u64,
@@ -38,21 +38,18 @@ pub(crate) struct RaysSpec {
     pub(crate) store: StoreSpec,
 }
 
-/// What workers map, in the order of its descriptors.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RaysMemory<'a> {
-    pub(crate) store: StoreMemory<'a>,
-    pub(crate) table: &'a RayTable,
-    pub(crate) masks: &'a Masks,
-}
-
 impl RaysSpec {
     /// Orders the job. Nothing stands in for the rays of a step.
-    pub(crate) fn order<'a>(&self, memory: RaysMemory<'a>) -> Result<JobOrder<'a>> {
-        let [index, frames, control, content] = memory.store.descriptors();
-        let (table, masks) = (memory.table.as_fd(), memory.masks.as_fd());
+    pub(crate) fn order<'a>(
+        &self,
+        store: StoreMemory<'a>,
+        table: &'a RayTable,
+        masks: &'a Masks,
+    ) -> Result<JobOrder<'a>> {
+        let [index, frames, control, content] = store.descriptors();
+        let (table, masks) = (table.as_fd(), masks.as_fd());
         let descriptors = vec![index, frames, control, content, table, masks];
-        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(memory.store.index))
+        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(store.index))
     }
 
     /// Where the rays of `step` stand, if they are `rays`: a ticket's epoch is the number

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::camera::Camera;
 use crate::data::scenes::{Pose, RollingShutter};
 use crate::error::{Error, Result};
+use crate::plan::rays::mask_words;
 use crate::store::Places;
 use crate::sys::sealed::SealedBytes;
 
@@ -130,6 +131,13 @@ impl StoredFrames {
     pub(crate) fn files(&self) -> u64 {
         let depths = self.frames.iter().filter(|frame| frame.has_depth);
         (self.frames.len() + depths.count()) as u64
+    }
+
+    /// Bytes of all masks, one bit a pixel.
+    pub(crate) fn mask_bytes(&self) -> u64 {
+        let masked = (self.frames.iter()).filter(|frame| frame.has_mask);
+        let cameras = masked.filter_map(|frame| self.cameras.get(frame.camera as usize));
+        8 * cameras.map(|c| mask_words(c.width, c.height)).sum::<u64>()
     }
 
     /// The camera of an image.

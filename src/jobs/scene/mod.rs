@@ -1,16 +1,21 @@
-//! The images of a scene in their store, as every job that needs them has it.
+//! The images of a scene in their store, as every job that needs them has it; and the runs that
+//! make batches of them.
 //!
 //! - `frames`: cameras, poses and sizes; `masks`: which pixels may be sampled;
-//! - `spec`: what must be known to decode them; `program`: how that is done, as a program;
-//! - `held`: the memory of a batch, in the consumer.
+//! - `spec`: what must be known to decode them; `program`: how that is done, as a program.
+//!
+//! The consumer side, generic over the kind of run (rays, views):
+//! - `batch`: the memory of one batch;
+//! - `worker_run`: batches in order, made by workers; `kernel_run`: by a device.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
 //! - `supply`: images that are needed are there; `pixels`: from a file to the store.
 //!
 //! Never in here: rays, views, how processes live.
 
+pub(crate) mod batch;
 pub(crate) mod frames;
-pub(crate) mod held;
+pub(crate) mod kernel_run;
 pub(crate) mod masks;
 #[cfg(feature = "codecs")]
 mod pixels;
@@ -18,3 +23,4 @@ pub(crate) mod program;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]
 pub(crate) mod supply;
+pub(crate) mod worker_run;

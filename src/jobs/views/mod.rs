@@ -8,8 +8,8 @@
 //!   straight image come.
 //!
 //! The consumer side:
-//! - `run`: views in order; `view`: one of them;
-//! - `on_device`: the same with a device; `queue`: which images come next.
+//! - `run`: tickets and views of workers; `view`: one view;
+//! - `on_device`: views of a device; `queue`: which images come next.
 //!
 //! Never in here: how a scene is read, how processes live.
 

@@ -1,32 +1,26 @@
-//! Views in order, made by a device.
+//! Views by a device: its kernel, and the images that steps show.
 //!
-//! In the consumer. Images go up before the first step that shows them (`jobs::pictures`), in
-//! the order of the steps. A view is one launch.
+//! In the consumer.
 
-use std::time::{Duration, Instant};
-
-use crate::device::DeviceMemory;
-use crate::device::cuda::{Context, Room, ViewStage};
+use crate::device::DeviceRows;
+use crate::device::cuda::{Context, SceneStage, ViewStage};
 use crate::device::view_launch::{FLOAT, KernelView, STRAIGHT, ViewParts};
 use crate::error::{Error, Result};
 use crate::jobs::pictures::kernel_numbers::{camera, places};
-use crate::jobs::pictures::on_device::{AHEAD, DevicePictures, DeviceRun};
+use crate::jobs::pictures::on_device::DeviceRun;
 use crate::jobs::scene::frames::StoredFrames;
-use crate::jobs::scene::held::Held;
+use crate::jobs::scene::kernel_run::{KernelRun, KernelSteps};
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::views::fields::ViewField;
 use crate::jobs::views::queue::Queue;
 use crate::jobs::views::shown::{Shown, ShownImages};
 use crate::jobs::views::spec::ViewsSpec;
-use crate::jobs::views::view::{A_VIEW, View};
-use crate::pool::report::PoolReport;
-use crate::store::Pictures;
+use crate::jobs::views::view::StepImage;
 
-/// Views step by step, on a device.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct DeviceViews {
+pub struct DeviceViews {
     stage: ViewStage,
-    pictures: DevicePictures,
     /// The images that are not where the kernel reads them.
     missing: Queue,
     /// Of each image the first word of its mask.
@@ -34,9 +28,6 @@ pub(crate) struct DeviceViews {
     frames: StoredFrames,
     shown: ShownImages,
     spec: ViewsSpec,
-    step: u64,
-    /// An image that is not needed yet failed.
-    failed_ahead: bool,
 }
 
 impl DeviceViews {
@@ -50,81 +41,59 @@ impl DeviceViews {
         spec: ViewsSpec,
         run: DeviceRun<'_>,
         step: u64,
-    ) -> Result<Self> {
+    ) -> Result<KernelRun<Self>> {
         let (words, begins) = masks.words();
         let begins: Vec<u64> = begins.collect();
         let missing = Queue::new(spec.order, frames.frames.len(), step);
         let (places, pixel_bytes) = places(&frames, &missing.shown(), run.bytes.room());
-        let room = Room {
-            outputs: run.bytes.batches as usize,
-            output_bytes: shown.most_bytes(&frames) as usize,
-            pixel_bytes,
-            jpegs: run.bytes.jpegs.map(|jpegs| jpegs.limits),
-        };
+        let room = run.kernel_room(shown.most_bytes(&frames) as usize, pixel_bytes);
         let store = run.host_store(&places)?;
         let context = Context::open(run.ordinal)?;
         let stage = ViewStage::new(&context, &places, words, store, room)?;
-        Ok(Self {
+        let steps = Self {
             stage,
-            pictures: DevicePictures::new(context, run, places, pixel_bytes)?,
             missing,
             masks: begins,
             frames,
             shown,
             spec,
-            step,
-            failed_ahead: false,
-        })
+        };
+        KernelRun::new(steps, (context, run), (places, pixel_bytes), step)
+    }
+}
+
+impl KernelSteps for DeviceViews {
+    type Arrays = StepImage;
+    type Request = ();
+
+    fn stage(&self) -> &SceneStage {
+        self.stage.stage()
     }
 
-    /// Views that may be on the device at a time.
-    pub(crate) fn depth(&self) -> u32 {
-        self.stage.stage().outputs() as u32
+    fn coming(&mut self) -> (impl Fn(usize) -> Option<u32>, &mut SceneStage) {
+        let missing = &self.missing;
+        (move |n| missing.nth(n), self.stage.stage_mut())
     }
 
-    pub(crate) fn step(&self) -> u64 {
-        self.step
+    fn is_complete(&self) -> bool {
+        self.missing.is_empty()
     }
 
-    /// Goes on at another step: images that are on the device stay.
-    pub(crate) fn go_to(&mut self, step: u64) {
-        if step != self.step {
-            self.pictures.cancel();
-            self.missing.go_to(step);
-            self.step = step;
-            self.failed_ahead = false;
-        }
+    fn lacks(&mut self, step: u64) -> bool {
+        self.missing.lacks(step)
     }
 
-    /// The next view; none when its image, or memory for it, is not there within `limit`.
-    ///
-    /// # Errors
-    /// An image that cannot be read; every view held for too long; what ends the pool; a
-    /// device error.
-    pub(crate) fn next_within(
-        &mut self,
-        pictures: &Pictures,
-        limit: Duration,
-    ) -> Result<Option<View>> {
-        let began = Instant::now();
-        while self.missing.lacks(self.step) {
-            let left = limit.saturating_sub(began.elapsed());
-            if self.one_more(pictures, left)?.is_none() {
-                return Ok(None);
-            }
-            self.failed_ahead = false;
-        }
-        let left = limit.saturating_sub(began.elapsed());
-        if !self.pictures.make_room(self.stage.stage(), left)? {
-            return Ok(None);
-        }
-        let view = self.launch(self.spec.order.image(self.step) as usize)?;
-        self.step += 1;
-        self.ahead(pictures);
-        Ok(Some(view))
+    fn came(&mut self, image: u32) {
+        self.missing.came(image as usize);
     }
 
-    fn launch(&mut self, image: usize) -> Result<View> {
+    fn go_to(&mut self, step: u64) -> bool {
+        self.missing.go_to(step);
+        true
+    }
+
+    fn launch(&mut self, step: u64, (): ()) -> Result<(DeviceRows, StepImage)> {
+        let image = self.spec.order.image(step) as usize;
         let (Some(layout), Some(shown), Some(source), Some(frame)) = (
             self.shown.layout(&self.frames, image),
             self.shown.of(&self.frames, image),
@@ -162,66 +131,7 @@ impl DeviceViews {
             mask: mask.filter(|_| frame.has_mask),
             bytes: layout.bytes(),
         })?;
-        Ok(View {
-            held: Held::device(rows, A_VIEW),
-            layout,
-            image: image as u64,
-            step: self.step,
-        })
-    }
-
-    /// Puts what workers have finished on the device ahead of need. What fails is told by the
-    /// step that needs the image, and not tried before.
-    fn ahead(&mut self, pictures: &Pictures) {
-        let mut bytes = 0;
-        while bytes < AHEAD
-            && !self.failed_ahead
-            && !self.missing.is_empty()
-            && self.pictures.goes_ahead()
-        {
-            match self.one_more(pictures, Duration::ZERO) {
-                Ok(Some(more)) => bytes += more,
-                Ok(None) => break,
-                Err(_) => self.failed_ahead = true,
-            }
-        }
-    }
-
-    /// Waits for the next image and puts it where the kernel reads it: its bytes.
-    fn one_more(&mut self, pictures: &Pictures, limit: Duration) -> Result<Option<usize>> {
-        let missing = &self.missing;
-        let coming = |n: usize| missing.nth(n);
-        let stage = self.stage.stage_mut();
-        let Some((image, bytes)) = self.pictures.next(&coming, pictures, stage, limit)? else {
-            return Ok(None);
-        };
-        self.missing.came(image as usize);
-        if self.missing.is_empty() {
-            stage.end_decoding();
-        }
-        Ok(Some(bytes))
-    }
-
-    /// What the device's memory is used for.
-    ///
-    /// # Errors
-    /// When the device does not answer.
-    pub(crate) fn memory(&self) -> Result<DeviceMemory> {
-        self.pictures.memory(self.stage.stage())
-    }
-
-    /// How many of these images are decoded.
-    pub(crate) fn count(&self, images: &[u32], pictures: &Pictures) -> usize {
-        self.pictures.count(images, pictures)
-    }
-
-    /// Images that the device decoded.
-    pub(crate) fn decoded(&self) -> u64 {
-        self.pictures.decoded()
-    }
-
-    /// What workers did so far.
-    pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.pictures.report()
+        let image = image as u64;
+        Ok((rows, StepImage { layout, image }))
     }
 }

@@ -12,7 +12,7 @@ use crate::store::Places;
 
 /// How the images of a run are shown.
 #[derive(Debug)]
-pub(crate) struct ShownImages {
+pub struct ShownImages {
     /// Of each camera of the frames; none of those that no frame has.
     cameras: Vec<Option<Shown>>,
     form: ViewForm,

@@ -26,7 +26,7 @@ pub(crate) const SHOW: Stage = Stage::of_job(4);
 
 /// One row = one image.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct ViewsSpec {
+pub struct ViewsSpec {
     pub(crate) order: ViewOrder,
     pub(crate) form: ViewForm,
     /// What a level of a depth is in the scene's units.

@@ -1,23 +1,30 @@
 //! Rays of a scene, as a trainer holds them.
 //!
-//! - `builder`: what the user asks for; `start`: the order of the start;
-//! - `forecast`: what they will take;
+//! - `builder`: the methods of their builder; `options`: what those set;
+//! - `kind`: what they take, and who makes them;
 //! - `prepared`: what follows from frames and sampler before anything is allocated;
 //! - `state`: from where, and with what, a run goes on;
-//! - `steps`: batches, step by step, and what happened.
+//! - `steps`: batches, step by step; `report`: what happened.
 //!
-//! All in the consumer. Never in here: how rays are made.
+//! All in the consumer. Never in here: how rays are made; the order of the start, and what
+//! views have too (`scene`).
 
 mod builder;
-mod forecast;
+mod kind;
+mod options;
 mod prepared;
-mod start;
+mod report;
 mod state;
 mod steps;
 
-pub use crate::jobs::rays::batch::RayBatch;
+pub use crate::jobs::rays::batch::{RayBatch, StepRays};
 pub use crate::jobs::rays::fields::RayField;
-pub use crate::loader::scene::SceneSource;
+pub use crate::jobs::scene::batch::{SceneArrays, SceneBatch};
+pub use crate::loader::scene::{
+    SceneBuilder, SceneKind, SceneReport, SceneRun, SceneSource, SceneState,
+};
 pub use builder::RaysBuilder;
+pub use kind::RayKind;
+pub use report::{RayWork, RaysReport};
 pub use state::RaysState;
-pub use steps::{Rays, RaysReport};
+pub use steps::Rays;

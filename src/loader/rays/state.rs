@@ -5,8 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::scenes::Split;
-use crate::error::Result;
-use crate::loader::scene::check_same;
+use crate::loader::scene::SceneState;
 use crate::plan::RaySampler;
 
 /// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).
@@ -37,25 +36,35 @@ pub struct RaysState {
 impl RaysState {
     /// The version that this crate writes and reads.
     pub const VERSION: u32 = 1;
+}
 
-    /// Names what differs, both values, and what to do.
-    pub(super) fn check_resumable(&self, now: &Self) -> Result<()> {
-        let sampler = |state: &Self| serde_json::to_string(&state.sampler).unwrap_or_default();
-        let both = |of: &dyn Fn(&Self) -> String| (of(self), of(now));
-        let compared = [
-            ("the version of the state", both(&|s| s.version.to_string())),
-            ("seed", both(&|s| s.seed.to_string())),
-            ("sampler", both(&sampler)),
-            ("joining", both(&|s| s.joining.to_string())),
-            ("split", both(&|s| s.split.name().to_owned())),
-            ("downscale", both(&|s| s.downscale.to_string())),
-            ("the number of images", both(&|s| s.images.to_string())),
+impl SceneState for RaysState {
+    fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn at(&self, step: u64) -> Self {
+        Self {
+            step,
+            ..self.clone()
+        }
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let sampler = serde_json::to_string(&self.sampler).unwrap_or_default();
+        vec![
+            ("the version of the state", self.version.to_string()),
+            ("seed", self.seed.to_string()),
+            ("sampler", sampler),
+            ("joining", self.joining.to_string()),
+            ("split", self.split.name().to_owned()),
+            ("downscale", self.downscale.to_string()),
+            ("the number of images", self.images.to_string()),
             (
                 "the scene (cameras, poses, sizes, times, masks)",
-                both(&|s| s.scene.clone()),
+                self.scene.clone(),
             ),
-        ];
-        check_same(compared)
+        ]
     }
 }
 

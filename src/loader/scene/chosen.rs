@@ -14,6 +14,7 @@ use crate::data::scenes::{Frame, Scene, Split};
 use crate::error::{Error, Result};
 use crate::jobs::masks::spec::{MaskSize, MasksSpec};
 use crate::jobs::scene::frames::{StoredFrame, StoredFrames};
+use crate::jobs::scene::spec::StoreSpec;
 use crate::picture::{Background, Limits};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::store::Places;
@@ -42,6 +43,17 @@ pub(in crate::loader) struct Chosen {
     /// Of each frame, in pixels of the store: only pixels this near to the middle count.
     pub(in crate::loader) crop_radii: Vec<Option<f64>>,
     pub(in crate::loader) times: bool,
+}
+
+/// Frames whose masks are read, and which have a store.
+#[derive(Debug)]
+pub(in crate::loader) struct ReadScene {
+    pub(in crate::loader) chosen: Chosen,
+    /// The masks of the frames that have one, in order.
+    pub(in crate::loader) words: Vec<Vec<u64>>,
+    pub(in crate::loader) store: StoreSpec,
+    /// The scene's folder.
+    pub(in crate::loader) root: PathBuf,
 }
 
 impl Chosen {

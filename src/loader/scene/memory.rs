@@ -11,14 +11,16 @@ use crate::forecast::scene_files::{ImageFiles, MaskFiles};
 use crate::forecast::{SceneDeviceMemory, SceneForecast};
 use crate::jobs::pictures::device_bytes::DeviceBytes;
 use crate::loader::scene::chosen::Chosen;
-use crate::loader::scene::options::SceneRun;
+use crate::loader::scene::options::RunOptions;
 use crate::plan::rays::mask_words;
 use crate::pool::ring::Shape;
 use crate::store::{check_folder, default_folder};
 
-/// What a run takes beside its store, its ring and what decoding takes; bytes.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a run takes beside its store and what decoding takes; bytes.
+#[derive(Debug, Default)]
 pub(in crate::loader) struct Beside {
+    /// The largest batch.
+    pub(in crate::loader) batch: u64,
     /// Each worker for itself.
     pub(in crate::loader) worker: u64,
     /// Maps that all share.
@@ -27,8 +29,9 @@ pub(in crate::loader) struct Beside {
     pub(in crate::loader) tables: u64,
     /// Crop radii become masks.
     pub(in crate::loader) discs_are_masks: bool,
-    /// Where what is made ends on a device.
-    pub(in crate::loader) device: Option<DeviceBytes>,
+    /// On a device: its images, in the order in which they are needed, and all else that lies
+    /// there from the beginning.
+    pub(in crate::loader) device: (Vec<u32>, u64),
 }
 
 /// What follows from options and frames, and why the run does not begin, where it does not
@@ -59,7 +62,7 @@ pub(in crate::loader) fn with_room(
     (forecast, refusal)
 }
 
-impl SceneRun {
+impl RunOptions {
     /// What decoding the images takes. `index` is that of `chosen`. Reads all headers.
     ///
     /// # Errors
@@ -78,8 +81,8 @@ impl SceneRun {
         chosen: &Chosen,
         index: &Index,
         files: ImageFiles,
-        shape: Shape,
-        beside: Beside,
+        (shape, beside): (Shape, &Beside),
+        device: Option<DeviceBytes>,
     ) -> Result<Judged<SceneForecast>> {
         let frames = &chosen.frames;
         let deep = (frames.frames.iter()).filter(|frame| frame.has_depth);
@@ -94,7 +97,7 @@ impl SceneRun {
             view_bytes: beside.worker,
             maps_bytes: beside.maps,
             table_bytes: index.bytes() + beside.tables,
-            device: beside.device.map(|bytes| {
+            device: device.map(|bytes| {
                 SceneDeviceMemory::new(
                     (bytes.batches, bytes.batch_bytes),
                     (bytes.scene_bytes, bytes.decoder_bytes()),
@@ -102,7 +105,7 @@ impl SceneRun {
                     bytes.limit,
                 )
             }),
-            pinned_bytes: (beside.device)
+            pinned_bytes: device
                 .and_then(|bytes| bytes.jpegs)
                 .map_or(0, |jpegs| jpegs.pinned_bytes()),
         };
@@ -110,7 +113,7 @@ impl SceneRun {
         let limit = SceneLimit::lowest(self.memory_limit);
         let (forecast, refusal) = ingredients.within(limit, folder)?;
         let in_file = forecast.store.in_file;
-        let device = (beside.device).and_then(|bytes| bytes.refusal(in_file));
+        let device = device.and_then(|bytes| bytes.refusal(in_file));
         Ok((forecast, refusal.or(device)))
     }
 

@@ -1,25 +1,37 @@
-//! What runs over the images of a scene share, rays and views.
+//! Runs over the images of a scene, generic over their kind: rays or views.
 //!
-//! - `source`: where a scene comes from; `options`: what every run is told;
-//! - `chosen`: the frames of a split and their files;
-//! - `memory`: what a run will take;
-//! - `start`: scene, masks, store, in this order; `store`: held for as long as a run is;
-//! - `state`: what states share.
+//! - `kind`: what the kinds do not share;
+//! - `builder`: the builder; `options`: those of all runs; `source`: where a scene comes from;
+//! - `prepared`: what a run will take; `memory`: its account of memory; `chosen`: the frames of a
+//!   split and their files;
+//! - `build`: the order of the start; `start`: its steps: scene, masks, store; `store`: held for as
+//!   long as a run is;
+//! - `run`: batches, step by step; `report`: what happened; `state`: from where a run goes on.
 //!
-//! All in the consumer. Never in here: what the images are for.
+//! All in the consumer. Never in here: one of the kinds.
 
+mod build;
+mod builder;
 mod chosen;
+mod kind;
 mod memory;
 mod options;
+mod prepared;
+mod report;
+mod run;
 mod source;
 mod start;
 mod state;
 mod store;
 
-pub(in crate::loader) use chosen::Chosen;
-pub(in crate::loader) use memory::{Beside, Judged, accepted, with_room};
-pub(in crate::loader) use options::{SceneRun, scene_run_options};
+pub use builder::SceneBuilder;
+pub(in crate::loader) use chosen::{Chosen, ReadScene};
+pub use kind::SceneKind;
+pub(in crate::loader) use memory::Beside;
+pub(in crate::loader) use options::RunOptions;
+pub use report::SceneReport;
+pub(in crate::loader) use report::{decode_seconds, seconds};
+pub use run::SceneRun;
 pub use source::SceneSource;
-pub(in crate::loader) use start::{ReadScene, check_device};
-pub(in crate::loader) use state::{check_first_step, check_same, fingerprint};
-pub(in crate::loader) use store::HeldStore;
+pub(in crate::loader) use state::SceneFacts;
+pub use state::SceneState;

@@ -1,19 +1,17 @@
-//! The part of a start that all runs over the images of a scene share: coordinators
-//! first, then the scene and its masks, then the store.
+//! Steps of a start: coordinators first, then the scene and its masks, then the store.
 //!
 //! In the consumer. Never in here: what the images are for.
 
 use std::path::PathBuf;
 
 use crate::data::scenes::Scene;
-use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::forecast::SceneForecast;
 use crate::jobs::kinds::KINDS;
 use crate::jobs::masks;
 use crate::jobs::scene::spec::StoreSpec;
 use crate::loader::scene::chosen::{Chosen, Wanted};
-use crate::loader::scene::options::SceneRun;
+use crate::loader::scene::options::RunOptions;
 use crate::loader::scene::source::SceneSource;
 use crate::loader::scene::store::HeldStore;
 use crate::pool::crew::Ready;
@@ -23,36 +21,12 @@ use crate::store::{Holding, Pictures, default_folder};
 /// Coordinators that wait for their jobs.
 #[derive(Debug)]
 pub(in crate::loader) struct Crews {
-    pub(in crate::loader) run: Ready,
+    run: Ready,
     /// Of the job that reads masks.
     masks: Option<Ready>,
 }
 
-/// A scene whose frames are chosen and whose masks are read.
-#[derive(Debug)]
-pub(in crate::loader) struct ReadScene {
-    pub(in crate::loader) run: Ready,
-    pub(in crate::loader) scene: Scene,
-    pub(in crate::loader) chosen: Chosen,
-    /// The masks of the frames that have one, in order.
-    pub(in crate::loader) words: Vec<Vec<u64>>,
-}
-
-/// What is said of a device that there is none of.
-///
-/// # Errors
-/// A limit of its memory.
-pub(in crate::loader) fn check_device(device: Device, limit: Option<u64>) -> Result<()> {
-    match (device, limit) {
-        (Device::Cpu, Some(_)) => Err(Error::option(
-            "gpu_memory_limit",
-            "gpu_memory_limit has no effect on device cpu: use device cuda, or remove it",
-        )),
-        _ => Ok(()),
-    }
-}
-
-impl SceneRun {
+impl RunOptions {
     /// Makes the coordinators, before anything is read: also that of the masks, since
     /// nobody knows yet.
     ///
@@ -85,15 +59,15 @@ impl SceneRun {
         Ok((scene, chosen))
     }
 
-    /// Reads the masks of the frames that were chosen.
+    /// The coordinator of the run, and the masks of the frames that have one, in order.
     ///
     /// # Errors
     /// Masks that cannot be read.
-    pub(in crate::loader) fn read(
+    pub(in crate::loader) fn read_masks(
         &self,
-        (scene, chosen): (Scene, Chosen),
+        chosen: &Chosen,
         crews: Crews,
-    ) -> Result<ReadScene> {
+    ) -> Result<(Ready, Vec<Vec<u64>>)> {
         let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
             Some(crew) => {
                 let spec = chosen.masks_spec(self.limits);
@@ -101,12 +75,7 @@ impl SceneRun {
             }
             None => Vec::new(),
         };
-        Ok(ReadScene {
-            run: crews.run,
-            scene,
-            chosen,
-            words,
-        })
+        Ok((crews.run, words))
     }
 
     /// The store of these images: that of another process, or a new one where `forecast`

@@ -2,11 +2,14 @@
 //!
 //! In the consumer.
 
+use std::fmt::Debug;
+
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use twox_hash::XxHash3_128;
 
 use crate::camera::Camera;
-use crate::data::scenes::{Pose, RollingShutter};
+use crate::data::scenes::{Pose, RollingShutter, Split};
 use crate::error::{Error, Result};
 use crate::loader::scene::chosen::Chosen;
 
@@ -27,19 +30,46 @@ pub(in crate::loader) fn check_first_step(step: u64) -> Result<()> {
     ))
 }
 
-/// Names the first that differs of what a run was and is, both values, and what to do.
+/// What states of all kinds have.
+#[derive(Debug)]
+pub struct SceneFacts {
+    pub(in crate::loader) step: u64,
+    pub(in crate::loader) seed: u64,
+    pub(in crate::loader) split: Split,
+    pub(in crate::loader) downscale: u32,
+    /// Images of the split.
+    pub(in crate::loader) images: u64,
+    /// As [`fingerprint`] gives it.
+    pub(in crate::loader) scene: String,
+}
+
+/// From where a run over a scene goes on, and all that the batch of a step depends on but the
+/// rank: what a checkpoint keeps.
 ///
-/// # Errors
-/// A difference.
-pub(in crate::loader) fn check_same<'a>(
-    compared: impl IntoIterator<Item = (&'a str, (String, String))>,
-) -> Result<()> {
-    match compared.into_iter().find(|(_, (then, now))| then != now) {
-        None => Ok(()),
-        Some((what, (then, now))) => Err(Error::config(format!(
-            "cannot resume: {what} was {then} and is now {now}. Use the former, or start without \
-             a state"
-        ))),
+/// The rank is left out: where processes train together one of them keeps the state, and each
+/// goes on with it.
+pub trait SceneState: Debug + Serialize + DeserializeOwned {
+    /// The step that comes next.
+    fn step(&self) -> u64;
+
+    /// The same run at another step.
+    #[must_use]
+    fn at(&self, step: u64) -> Self;
+
+    /// All but the step, in words, with the names that errors have for them.
+    fn facts(&self) -> Vec<(&'static str, String)>;
+
+    /// # Errors
+    /// The first fact that differs from that of the run `now`: both values, and what to do.
+    fn check_resumable(&self, now: &Self) -> Result<()> {
+        let mut compared = self.facts().into_iter().zip(now.facts());
+        match compared.find(|(then, now)| then != now) {
+            None => Ok(()),
+            Some(((what, then), (_, now))) => Err(Error::config(format!(
+                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
+                 without a state"
+            ))),
+        }
     }
 }
 

@@ -1,23 +1,30 @@
 //! Whole images of a scene, as a trainer holds them.
 //!
-//! - `builder`: what the user asks for; `start`: the order of the start;
+//! - `builder`: the methods of their builder; `options`: what those set;
+//! - `kind`: what they take, and who makes them;
+//! - `discs`: crop radii of fisheye images, as masks;
 //! - `state`: from where, and with what, a run goes on;
-//! - `steps`: views, step by step, and what happened;
-//! - `forecast`: what they will take;
-//! - `discs`: crop radii of fisheye images, as masks.
+//! - `steps`: views, step by step; `report`: what happened.
 //!
-//! All in the consumer. Never in here: how views are made.
+//! All in the consumer. Never in here: how views are made; the order of the start, and what rays
+//! have too (`scene`).
 
 mod builder;
 mod discs;
-mod forecast;
-mod start;
+mod kind;
+mod options;
+mod report;
 mod state;
 mod steps;
 
+pub use crate::jobs::scene::batch::{SceneArrays, SceneBatch};
 pub use crate::jobs::views::fields::ViewField;
-pub use crate::jobs::views::view::View;
-pub use crate::loader::scene::SceneSource;
+pub use crate::jobs::views::view::{StepImage, View};
+pub use crate::loader::scene::{
+    SceneBuilder, SceneKind, SceneReport, SceneRun, SceneSource, SceneState,
+};
 pub use builder::ViewsBuilder;
+pub use kind::ViewKind;
+pub use report::{ViewWork, ViewsReport};
 pub use state::ViewsState;
-pub use steps::{Views, ViewsReport};
+pub use steps::Views;

@@ -5,8 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::scenes::Split;
-use crate::error::Result;
-use crate::loader::scene::check_same;
+use crate::loader::scene::SceneState;
 
 /// From where a run of views goes on ([`Views::state`](crate::views::Views::state)).
 ///
@@ -37,24 +36,35 @@ pub struct ViewsState {
 impl ViewsState {
     /// The version that this crate writes and reads.
     pub const VERSION: u32 = 1;
+}
 
-    /// Names what differs, both values, and what to do.
-    pub(super) fn check_resumable(&self, now: &Self) -> Result<()> {
-        let both = |of: &dyn Fn(&Self) -> String| (of(self), of(now));
-        check_same([
-            ("the version of the state", both(&|s| s.version.to_string())),
-            ("seed", both(&|s| s.seed.to_string())),
-            ("shuffle", both(&|s| s.shuffle.to_string())),
-            ("the number of ranks", both(&|s| s.world.to_string())),
-            ("split", both(&|s| s.split.name().to_owned())),
-            ("downscale", both(&|s| s.downscale.to_string())),
-            ("undistort", both(&|s| s.undistort.to_string())),
-            ("the number of images", both(&|s| s.images.to_string())),
+impl SceneState for ViewsState {
+    fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn at(&self, step: u64) -> Self {
+        Self {
+            step,
+            ..self.clone()
+        }
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("the version of the state", self.version.to_string()),
+            ("seed", self.seed.to_string()),
+            ("shuffle", self.shuffle.to_string()),
+            ("the number of ranks", self.world.to_string()),
+            ("split", self.split.name().to_owned()),
+            ("downscale", self.downscale.to_string()),
+            ("undistort", self.undistort.to_string()),
+            ("the number of images", self.images.to_string()),
             (
                 "the scene (cameras, poses, sizes, times, masks)",
-                both(&|s| s.scene.clone()),
+                self.scene.clone(),
             ),
-        ])
+        ]
     }
 }
 

@@ -115,7 +115,7 @@ fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<
             consumer: std::process::id() as i32,
             coordinator: report.coordinator,
             workers: report.workers,
-            rows_by_worker: report.rows_by_worker,
+            rows_by_worker: report.work.rows_by_worker,
             batches,
             epochs: 0,
             skipped: 0,

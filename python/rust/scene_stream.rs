@@ -1,0 +1,124 @@
+//! A run over a scene, as Python holds it: what the streams of rays and of views share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use featherload::rays::{SceneBatch, SceneBuilder, SceneKind, SceneRun, SceneSource, SceneState};
+use featherload::{Error, Result};
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::held::Held;
+use crate::options::RunWanted;
+use crate::scene::RawScene;
+use crate::stream::json;
+use crate::stream_state::{StreamState, Texts, parse_state};
+use crate::wait::{LOOK, in_thread, look};
+
+/// Batches of a scene, step by step.
+pub type SceneStream<K> = StreamState<SceneRun<K>, Arc<Held<<K as SceneKind>::Arrays>>>;
+
+/// Where the scene that `wanted` names comes from: `scene`, where it was read already. And the
+/// other options.
+pub fn source<O>(wanted: RunWanted<O>, scene: Option<&RawScene>) -> PyResult<(SceneSource, O)> {
+    let source = match (scene, wanted.path) {
+        (Some(read), _) => SceneSource::from(read.scene().clone()),
+        (None, Some(path)) => SceneSource::Path(path, wanted.scene),
+        (None, None) => return Err(raised(&Error::option("scene", "scene is missing"))),
+    };
+    Ok((source, wanted.run))
+}
+
+/// What a run would take, as JSON. Starts nothing.
+pub fn plan<K: SceneKind + 'static>(py: Python<'_>, builder: SceneBuilder<K>) -> PyResult<String>
+where
+    SceneBuilder<K>: Send,
+{
+    in_thread(py, move || json(&builder.forecast()?))
+}
+
+impl<K: SceneKind + 'static> SceneStream<K>
+where
+    SceneBuilder<K>: Send,
+    SceneRun<K>: Send,
+{
+    pub fn start(py: Python<'_>, builder: SceneBuilder<K>, texts: Texts) -> PyResult<Self> {
+        let run = in_thread(py, move || builder.build())?;
+        let depth = run.depth();
+        Ok(Self::new(run, depth, texts))
+    }
+
+    /// The next batch that `next` gives, or the one that was not taken, where that serves. It is
+    /// given again until it is taken.
+    pub fn next(
+        &self,
+        py: Python<'_>,
+        serves: impl Fn(&SceneBatch<K::Arrays>) -> bool + Sync,
+        next: impl Fn(&mut SceneRun<K>, Duration) -> Result<Option<SceneBatch<K::Arrays>>> + Sync,
+    ) -> PyResult<Arc<Held<K::Arrays>>> {
+        loop {
+            let given = self.with(py, |run| {
+                if let Some(batch) = self.untaken().filter(|batch| serves(&batch.given)) {
+                    return Ok(Some(batch));
+                }
+                if let Some(batch) = self.taken() {
+                    run.go_to(batch.given.step());
+                }
+                let Some(batch) = next(run, LOOK)? else {
+                    return Ok(None);
+                };
+                let (count, last) = self.counted();
+                let batch = Arc::new(Held::new(batch, count, last)?);
+                self.not_taken(batch.clone());
+                Ok(Some(batch))
+            })?;
+            match given {
+                Some(batch) => return Ok(batch),
+                None => look(py)?,
+            }
+        }
+    }
+
+    /// The step that comes next: that of a batch that was not taken.
+    fn at(&self, run: &SceneRun<K>) -> u64 {
+        let untaken = self.untaken();
+        untaken.map_or_else(|| run.step(), |batch| batch.given.step())
+    }
+
+    pub fn step(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |run| Ok(self.at(run)))
+    }
+
+    pub fn go_to(&self, py: Python<'_>, step: u64) -> PyResult<()> {
+        self.with(py, |run| {
+            drop(self.taken());
+            run.go_to(step);
+            Ok(())
+        })
+    }
+
+    pub fn state(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |run| json(&run.state().at(self.at(run))))
+    }
+
+    pub fn resume(&self, py: Python<'_>, state: &str) -> PyResult<()> {
+        self.with(py, |run| {
+            run.resume(&parse_state(state)?)?;
+            drop(self.taken());
+            Ok(())
+        })
+    }
+
+    pub fn report(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |run| json(&run.report()?))
+    }
+
+    pub fn images(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {
+        self.with(py, |run| Ok(run.images().to_vec()))
+    }
+
+    pub fn scene(&self, py: Python<'_>) -> PyResult<RawScene> {
+        self.with(py, |run| Ok(RawScene::new(run.scene().clone())))
+    }
+}

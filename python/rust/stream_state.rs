@@ -1,0 +1,135 @@
+//! A loader, or a run over a scene, as a stream holds it: behind a lock, with the batch that
+//! Python may not have handed on.
+
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use featherload::{Error, Result};
+use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
+
+use crate::errors::raised;
+use crate::wait::lock;
+
+/// See the module: `T` gives batches, which Python has as `B`.
+pub struct StreamState<T: Send, B: Send> {
+    /// The process that made it. In a forked copy the lock may be held for ever, by a thread that
+    /// was not copied.
+    process: u32,
+    /// None once it was closed.
+    run: Mutex<Option<T>>,
+    /// Given to Python, and not handed on by it yet: Ctrl-C may come between. Behind the lock of
+    /// the run.
+    untaken: Mutex<Option<B>>,
+    /// Batches that Python has and whose memory workers wait for.
+    held: Arc<AtomicU32>,
+    depth: Option<u32>,
+    texts: Texts,
+}
+
+/// The errors of a run that cannot be used any more.
+#[derive(Clone, Copy)]
+pub struct Texts {
+    pub copied: &'static str,
+    pub closed: &'static str,
+}
+
+impl<T: Send, B: Send + Clone> StreamState<T, B> {
+    pub fn new(run: T, depth: Option<u32>, texts: Texts) -> Self {
+        Self {
+            process: process::id(),
+            run: Mutex::new(Some(run)),
+            untaken: Mutex::new(None),
+            held: Arc::default(),
+            depth,
+            texts,
+        }
+    }
+
+    /// The count of batches that Python has, and whether the next one would be the last: one slot
+    /// stays with the workers, whatever Python keeps.
+    pub fn counted(&self) -> (&Arc<AtomicU32>, bool) {
+        let (held, depth) = self.held();
+        (&self.held, depth.is_some_and(|depth| held + 1 >= depth))
+    }
+
+    /// Batches whose memory Python has, and how many it may have at a time; None where
+    /// each has memory of its own.
+    pub fn held(&self) -> (u32, Option<u32>) {
+        (self.held.load(Ordering::Relaxed), self.depth)
+    }
+
+    /// The batch that was given and not handed on.
+    pub fn untaken(&self) -> Option<B> {
+        lock(&self.untaken).clone()
+    }
+
+    /// The same, which is then forgotten.
+    pub fn taken(&self) -> Option<B> {
+        lock(&self.untaken).take()
+    }
+
+    /// A batch was not handed on: it is given again.
+    pub fn not_taken(&self, batch: B) {
+        *lock(&self.untaken) = Some(batch);
+    }
+
+    /// Calls `f` without the GIL: another thread may wait with it for this run.
+    pub fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        if self.is_copy() {
+            return Err(raised(&Error::worker(self.texts.copied)));
+        }
+        let done = py.detach(|| match lock(&self.run).as_mut() {
+            Some(run) => f(run),
+            None => Err(Error::config(self.texts.closed)),
+        });
+        done.map_err(|e| raised(&e))
+    }
+
+    /// Ends the workers. Batches stay readable.
+    pub fn close(&self, py: Python<'_>) {
+        if self.is_copy() {
+            return;
+        }
+        py.detach(|| {
+            drop(lock(&self.run).take());
+            drop(self.taken());
+        });
+    }
+}
+
+impl<T: Send, B: Send> StreamState<T, B> {
+    /// Whether this is a forked copy of the process that made it.
+    fn is_copy(&self) -> bool {
+        process::id() != self.process
+    }
+}
+
+impl<T: Send, B: Send> Drop for StreamState<T, B> {
+    fn drop(&mut self) {
+        if self.is_copy() {
+            return;
+        }
+        // Ending the workers takes up to 400 ms.
+        let run = lock(&self.run).take();
+        match Python::try_attach(|py| py.detach(|| drop(run))) {
+            Some(()) | None => {}
+        }
+    }
+}
+
+/// A state that Python kept.
+///
+/// # Errors
+/// Text that is no state.
+pub fn parse_state<S: DeserializeOwned>(text: &str) -> Result<S> {
+    serde_json::from_str(text).map_err(|e| {
+        let text = e.to_string().replace('`', "'");
+        Error::config(format!("the state is not one that state_dict gave: {text}"))
+    })
+}

@@ -1,0 +1,25 @@
+//! Options of views alone.
+//!
+//! In the consumer.
+
+use crate::plan::Rank;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ViewOptions {
+    pub(super) shuffles: bool,
+    pub(super) rank: Rank,
+    pub(super) float: bool,
+    pub(super) undistort: bool,
+}
+
+impl Default for ViewOptions {
+    fn default() -> Self {
+        Self {
+            shuffles: true,
+            rank: Rank::default(),
+            float: false,
+            undistort: false,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Options of a run over a scene, as a caller says them: a list becomes the struct, and what hands
+//! them to the builder. A generic cannot do this: fields of a struct within another one would let
+//! unknown names pass.
+//!
+//! In the consumer. Never in here: defaults; the builder has them.
+
+/// A struct of options, each `None` or a value. An option has the name of the builder's method
+/// that takes it.
+macro_rules! scene_options {
+    (
+        $(#[$about:meta])*
+        $name:ident: $kind:ty {
+            $($(#[$meta:meta])* $option:ident: $value:ty,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Default, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$meta])* pub $option: Option<$value>,)*
+        }
+
+        impl $name {
+            /// The run that they describe.
+            pub fn builder(
+                self,
+                scene: impl Into<crate::loader::rays::SceneSource>,
+            ) -> crate::loader::rays::SceneBuilder<$kind> {
+                let mut builder = crate::loader::rays::SceneRun::builder(scene);
+                $(
+                    if let Some(value) = self.$option {
+                        builder = builder.$option(value);
+                    }
+                )*
+                builder
+            }
+        }
+    };
+}
+
+pub(super) use scene_options;
