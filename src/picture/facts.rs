@@ -4,8 +4,8 @@
 
 use super::format::Format;
 use super::orientation::Orientation;
+use super::orientation::Upright;
 use super::pixel_box::PixelBox;
-use super::upright::Upright;
 use crate::error::SampleFault;
 
 /// What a file says about itself.
