@@ -14,7 +14,6 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 
 use memmap2::{Mmap, MmapOptions};
 
@@ -23,16 +22,9 @@ use crate::data::packed::{PackedPage, part_of_page, read_page};
 use crate::error::{self, FaultKind, SampleFault};
 use crate::jobs::sample::KEEP;
 use crate::jobs::shards::{MappedShard, Pattern, Shards};
-use crate::pool::job::{Readable, RunsIn};
+use crate::pool::job::RunsIn;
 use crate::pool::worker::sigbus;
 use crate::sys::regular::open_regular;
-
-/// Workers may open the files of the index, and no others.
-impl Readable for Index {
-    fn readable(&self) -> Vec<PathBuf> {
-        self.reach()
-    }
-}
 
 /// How files are brought into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,8 @@
 //!
 //! A kind has its spec, its rows, a worker side and a consumer side. What they share:
 //! - `sample`: from a file's bytes to a row; `input`: the bytes of one sample; `shards`:
-//!   which shards a worker has open; `stages`: what is counted and how it is called.
+//!   which shards a worker has open; `stages`: what is counted and how it is called;
+//!   `readable`: which files workers open.
 //!
 //! `bare` is no job: the decoder alone, as a ceiling.
 //!
@@ -27,6 +28,7 @@ pub(crate) mod kinds;
 pub(crate) mod masks;
 pub(crate) mod pictures;
 pub(crate) mod rays;
+mod readable;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
 pub(crate) mod scene;
