@@ -3,8 +3,7 @@
 //! Pure.
 
 use super::format::Format;
-use super::orientation::Orientation;
-use super::orientation::Upright;
+use super::orientation::{Orientation, Upright};
 use super::pixel_box::PixelBox;
 use crate::error::SampleFault;
 
