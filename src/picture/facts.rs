@@ -3,9 +3,8 @@
 //! Pure.
 
 use super::format::Format;
-use super::orientation::Orientation;
+use super::orientation::{Orientation, Upright};
 use super::pixel_box::PixelBox;
-use super::upright::Upright;
 use crate::error::SampleFault;
 
 /// What a file says about itself.

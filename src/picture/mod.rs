@@ -9,8 +9,8 @@
 //!
 //! - `formats`: one row for each format: name, extensions, mark, decoder, memory;
 //!   `format`: sniffed from the content, never from a name;
-//! - `orientation`: the eight EXIF orientations; `xmp`: where XMP has them; `upright`: which
-//!   way up is wanted;
+//! - `orientation`: the eight EXIF orientations, and whether they count; `xmp`: where XMP has
+//!   them;
 //!   `background`: what transparent pictures stand on;
 //! - `pixel_box`: a part that counts as the picture;
 //! - `limits`: `max_pixels` and `max_scratch`; `damage`: what becomes of truncated files;
@@ -53,7 +53,6 @@ mod reader;
 mod rgb8;
 mod tga;
 mod tiff;
-mod upright;
 mod webp;
 mod xmp;
 
@@ -65,5 +64,5 @@ pub use format::Format;
 pub use formats::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 pub(crate) use limits::Limits;
 pub(crate) use orientation::Orientation;
+pub use orientation::Upright;
 pub use pixel_box::PixelBox;
-pub use upright::Upright;

@@ -1,11 +1,24 @@
 //! The eight EXIF orientations: how the picture on the screen relates to the
-//! picture in the file.
+//! picture in the file; and whether they count.
 //!
 //! Pure arithmetic, in whichever process reads headers. Moves no pixels:
 //! decoding happens in stored coordinates, and whoever writes the row turns it.
 
+use serde::{Deserialize, Serialize};
+
 use super::format::Format;
-use super::upright::Upright;
+
+/// Which way up a picture is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Upright {
+    /// As its EXIF orientation says.
+    #[default]
+    Exif,
+    /// As it is stored, which is how Pillow opens it: of all formats Pillow turns TIFF alone,
+    /// and so does this.
+    Stored,
+}
 
 /// EXIF tag 0x0112. "Stored" is the picture as the file holds it, "oriented" as
 /// it is to be looked at.

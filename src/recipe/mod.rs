@@ -15,7 +15,7 @@
 //! What is checked and planned:
 //! - `check`: the walk over all operations; `known`: what is known between them;
 //!   `meant`: what a text was meant as where a number belongs;
-//!   `ranges`: numbers in their ranges; `fault`: a mistake; `extent`: how large rows are;
+//!   `ranges`: numbers in their ranges; `extent`: how large rows are;
 //! - `planner`: which operation may move behind which; `unit`: what moves as one;
 //! - `program`: the result; `hand_over`: what a device does of it; `profile`: what shows
 //!   in the pixels.
@@ -36,7 +36,6 @@ mod described;
 mod drawn;
 pub(crate) mod effect;
 mod extent;
-mod fault;
 pub mod file;
 pub(crate) mod geometry;
 mod hand_over;

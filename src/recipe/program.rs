@@ -9,10 +9,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::check::{Checked, check};
+use super::check::{Checked, RecipeFault, check};
 use super::drawn::Drawn;
 use super::extent::RowExtent;
-use super::fault::RecipeFault;
 use super::file::{de as tree, toml};
 use super::hand_over::CropRule;
 use super::known::{Values, unit};

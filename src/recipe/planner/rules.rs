@@ -1,5 +1,5 @@
 //! Which unit may move behind which, and what that does to the values. Each rule
-//! is a function with its obligation, which `jobs/sample/moves.rs` tests on
+//! is a function with its obligation, which `jobs/sample/moves_tests.rs` tests on
 //! pixels: an exact move changes no bit; of the others it measures by how much.
 
 use crate::recipe::op::Op;

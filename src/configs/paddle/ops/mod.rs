@@ -8,7 +8,7 @@
 //!   `augment`, `apply`: one function a name, from its parameters to operations;
 //!   `backend`: what resizes have alike;
 //! - `pipe`: the operations so far; `held`: what PaddleClas has in hand behind them;
-//!   `fits`: who works on that; `sizes`, `multi_scale`, `stages`: whose sizes count;
+//!   `fits`: who works on that; `multi_scale`, `stages`: whose sizes count;
 //!   `labels`: draws that are labels.
 //!
 //! Never here: what operations do to pixels, or whether they fit together; that is
@@ -31,7 +31,6 @@ mod pad;
 mod paddle_vision;
 mod pipe;
 mod shape;
-mod sizes;
 mod stages;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,7 @@
 //! every RandCropImage, ResizeImage and CropImage by the batch's size, so that they
 //! are OpenCV's, bilinear. A loader sets the size of one operation, the last.
 
-use super::pipe::Pipe;
-use super::sizes::Sizes;
+use super::pipe::{Pipe, Sizes};
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::Size;
 use crate::recipe::file::Mistake;

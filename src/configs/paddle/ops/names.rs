@@ -2,8 +2,7 @@
 //! and the walk over a list of them.
 
 use super::held::Held;
-use super::pipe::{Pipe, Values};
-use super::sizes::Sizes;
+use super::pipe::{Pipe, Sizes, Values};
 use super::{apply, augment, blur, decode, erase, jitter, normalise, pad, paddle_vision, shape};
 use crate::configs::paddle::dataset_form::{LabelKey, Opened};
 use crate::configs::paddle::list::{items, one_name};

@@ -1,12 +1,22 @@
 //! The operations that are made so far, and what is known of a picture behind them.
 
 use super::held::Held;
-use super::sizes::Sizes;
 use crate::configs::paddle::dataset_form::LabelKey;
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::file::{Mistake, Node};
 use crate::recipe::{Cast, ColorOrder, Dtype, Layout, MemoryLayout, Op, Size};
+
+/// Whose sizes pictures get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// Each operation's own.
+    Own,
+    /// The batch's, which no operation has made so far.
+    Awaited,
+    /// The batch's, which they have.
+    Made,
+}
 
 /// The operations so far, and what is known behind them.
 pub(crate) struct Pipe<'n> {

@@ -5,8 +5,7 @@
 use super::backend::{Backend, backend, interpolation};
 use super::held::Held;
 use super::labels::ROT90_KEYS;
-use super::pipe::Pipe;
-use super::sizes::Sizes;
+use super::pipe::{Pipe, Sizes};
 use super::stages;
 use crate::configs::paddle::dataset_form::LabelKey;
 use crate::configs::paddle::params::{Params, Read};

@@ -11,7 +11,7 @@
 //! every length, with the same bits on every CPU.
 
 use crate::jobs::images::mix::draw::normals;
-use crate::jobs::images::mix::shape::RowShape;
+use crate::jobs::images::mix::rows::RowShape;
 use crate::plan::PositionRandom;
 use crate::recipe::MemoryLayout;
 use crate::recipe::geometry::Uniform;

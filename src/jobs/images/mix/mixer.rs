@@ -10,8 +10,7 @@ use crate::jobs::images::mix::draw::{How, Partners};
 use crate::jobs::images::mix::mask;
 use crate::jobs::images::mix::mask::Mask;
 use crate::jobs::images::mix::rows;
-use crate::jobs::images::mix::rows::Element;
-use crate::jobs::images::mix::shape::RowShape;
+use crate::jobs::images::mix::rows::{Element, RowShape};
 use crate::plan::PositionRandom;
 use crate::recipe::{Dtype, MixOp, Mixing};
 

@@ -5,9 +5,9 @@
 //! place in the epoch, so it is the same for any number of workers and through
 //! every death. Never here: where batches come from, what their paths are, threads.
 //!
-//! - `mixer`: one batch, from draw to labels; `shape`: what its rows are;
+//! - `mixer`: one batch, from draw to labels;
 //! - `draw`: which operation, who is whose partner, how much of each;
-//! - `rows`: pixels and labels of partners, in place;
+//! - `rows`: what the rows are; pixels and labels of partners, in place;
 //! - `mask`: masks of low frequencies;
 //! - `labels`: from classes to vectors.
 
@@ -16,10 +16,9 @@ mod labels;
 mod mask;
 mod mixer;
 mod rows;
-mod shape;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use labels::one_hot;
 pub(crate) use mixer::{Mixer, bytes, check_vectors};
-pub(crate) use shape::RowShape;
+pub(crate) use rows::RowShape;

@@ -11,8 +11,8 @@ mod right_codes;
 
 use super::fixtures::Random;
 
-pub(in crate::picture::jpeg) use any_structure::any_structure;
-pub(in crate::picture::jpeg) use right_codes::right_codes;
+pub(crate) use any_structure::any_structure;
+pub(crate) use right_codes::right_codes;
 
 /// One of these, at random.
 fn any<T: Copy>(choices: &[T], random: &mut Random) -> T {
