@@ -84,7 +84,7 @@ def paddleclas(config, mode, photos, listed, batch, workers, seconds):
 def featherload(binary, path, photos, listed, batch, workers, epochs):
     command = [
         binary, "bench", str(photos), "--recipe", str(path), "--list", str(listed),
-        "--batch", str(batch), "--workers", str(workers), "--epochs", str(epochs), "--json",
+        "--batch-size", str(batch), "--num-workers", str(workers), "--epochs", str(epochs), "--json",
     ]  # fmt: skip
     out = subprocess.run(command, capture_output=True, text=True)
     if out.returncode != 0:
@@ -99,8 +99,8 @@ def main():
     parser.add_argument("photos", type=Path)
     parser.add_argument("configs", type=Path, nargs="+")
     parser.add_argument("--work", type=Path, default=Path("target/compare"))
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--num-workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--bar", type=float, default=2.0)
@@ -117,9 +117,9 @@ def main():
         theirs, ours = [], []
         for _ in range(args.turns):
             theirs.append(
-                paddleclas(config, "Train", args.photos, listed, args.batch, args.workers, args.seconds)
+                paddleclas(config, "Train", args.photos, listed, args.batch_size, args.num_workers, args.seconds)
             )
-            ours.append(featherload(args.featherload, path, args.photos, listed, args.batch, args.workers, 2))
+            ours.append(featherload(args.featherload, path, args.photos, listed, args.batch_size, args.num_workers, 2))
         ratio = statistics.median(ours) / statistics.median(theirs)
         lowest = ratio if lowest is None else min(lowest, ratio)
         row = {

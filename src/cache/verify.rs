@@ -60,7 +60,7 @@ pub struct VerifyOptions {
 /// use featherload::cache::{self, BuildOptions, Builder, FindingKind, VerifyOptions};
 ///
 /// let source = Source::detect(&src)?;
-/// Builder::new(source, &dst, BuildOptions::default()).workers(0).build()?;
+/// Builder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
 /// let verify = || cache::verify(&dst, &VerifyOptions::default(), &|_| {});
 /// assert!(verify()?.is_good());
 ///

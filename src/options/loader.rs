@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::device::{DecodeOn, Device, Upload};
 use crate::error::Result;
 use crate::jobs::images::on_error::OnError;
-use crate::options::limits::seconds;
+use crate::options::units::read_seconds;
 use crate::plan::{MultiScale, Position, Rank, Sampler, State, Tail};
 use crate::pool::sandbox::Sandbox;
 use crate::recipe::{
@@ -39,7 +39,7 @@ pub struct LoaderOptions {
     pub orientation: Option<Upright>,
     pub truncated: Option<Truncated>,
     pub batch_size: Option<u32>,
-    pub workers: Option<usize>,
+    pub num_workers: Option<usize>,
     pub depth: Option<u32>,
     /// Bytes.
     pub memory_limit: Option<u64>,
@@ -56,10 +56,10 @@ pub struct LoaderOptions {
     pub rank: Option<Rank>,
     pub on_error: Option<OnError>,
     /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "read_seconds")]
     pub row_limit: Option<Duration>,
     /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "read_seconds")]
     pub hold_timeout: Option<Duration>,
     pub max_pixels: Option<u64>,
     /// Bytes.

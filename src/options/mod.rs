@@ -3,17 +3,20 @@
 //!
 //! - `source`: where samples come from, and how that is read;
 //! - `loader`: what is done with them, and by how many;
-//! - `rays`: rays of a scene; `views`: its whole images; `limits`: times as numbers;
+//! - `rays`: rays of a scene; `views`: its whole images; `units`: sizes and times;
+//! - `values`: values with a few names;
 //! - `setup`: both together with the PaddleClas config that may be named as the recipe,
 //!   whose values hold where the caller says nothing.
 //!
 //! In the consumer. Never in here: what an option does; that is the builder's.
 
-mod limits;
 mod loader;
 mod rays;
 mod setup;
 mod source;
+pub mod units;
+#[cfg(feature = "cli")]
+pub mod values;
 mod views;
 
 pub use loader::LoaderOptions;

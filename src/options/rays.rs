@@ -12,9 +12,9 @@ use serde::Deserialize;
 use crate::data::scenes::Split;
 use crate::device::Device;
 use crate::loader::rays::{Rays, RaysBuilder, SceneSource};
-use crate::options::limits::seconds;
+use crate::options::units::read_seconds;
 use crate::picture::Background;
-use crate::plan::RaySampler;
+use crate::plan::{Rank, RaySampler};
 use crate::pool::sandbox::Sandbox;
 
 /// Options of a run of rays. What is left out has
@@ -27,7 +27,7 @@ pub struct RaysOptions {
     pub split: Option<Split>,
     pub sampler: Option<RaySampler>,
     pub seed: Option<u64>,
-    pub rank: Option<u32>,
+    pub rank: Option<Rank>,
     pub start: Option<u64>,
     pub joining: Option<u32>,
     pub downscale: Option<u32>,
@@ -35,7 +35,7 @@ pub struct RaysOptions {
     pub depths: Option<bool>,
     pub alpha: Option<bool>,
     pub background: Option<Background>,
-    pub workers: Option<usize>,
+    pub num_workers: Option<usize>,
     pub device: Option<Device>,
     /// Bytes.
     pub gpu_memory_limit: Option<u64>,
@@ -45,10 +45,10 @@ pub struct RaysOptions {
     pub store_folder: Option<PathBuf>,
     pub share_store: Option<bool>,
     /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "read_seconds")]
     pub row_limit: Option<Duration>,
     /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "read_seconds")]
     pub hold_timeout: Option<Duration>,
     pub max_pixels: Option<u64>,
     /// Bytes.
@@ -84,7 +84,7 @@ impl RaysOptions {
         b = with(b, self.depths, RaysBuilder::depths);
         b = with(b, self.alpha, RaysBuilder::alpha);
         b = with(b, self.background, RaysBuilder::background);
-        b = with(b, self.workers, RaysBuilder::workers);
+        b = with(b, self.num_workers, RaysBuilder::num_workers);
         b = with(b, self.device, RaysBuilder::device);
         b = with(b, self.gpu_memory_limit, RaysBuilder::gpu_memory_limit);
         b = with(b, self.depth, RaysBuilder::depth);

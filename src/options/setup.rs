@@ -102,9 +102,9 @@ impl Setup {
     }
 
     /// Worker processes; none leaves their number to the builder.
-    pub fn workers(&self) -> Option<usize> {
+    pub fn num_workers(&self) -> Option<usize> {
         self.loader
-            .workers
+            .num_workers
             .or(self.training.as_ref().map(|t| t.workers))
     }
 
@@ -134,8 +134,8 @@ impl Setup {
             .rank(said.rank.or(training.map(|t| t.rank)).unwrap_or_default())
             .on_error(said.on_error.unwrap_or(on_error))
             .device(said.device);
-        if let Some(n) = self.workers() {
-            b = b.workers(n);
+        if let Some(n) = self.num_workers() {
+            b = b.num_workers(n);
         }
         if let Some(scales) = &said.multi_scale {
             b = b.multi_scale(scales.clone());

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::data::scenes::Split;
 use crate::device::Device;
 use crate::loader::views::{SceneSource, Views, ViewsBuilder};
-use crate::options::limits::seconds;
+use crate::options::units::read_seconds;
 use crate::picture::Background;
 use crate::plan::Rank;
 use crate::pool::sandbox::Sandbox;
@@ -35,17 +35,17 @@ pub struct ViewsOptions {
     pub depths: Option<bool>,
     pub alpha: Option<bool>,
     pub background: Option<Background>,
-    pub workers: Option<usize>,
+    pub num_workers: Option<usize>,
     pub depth: Option<u32>,
     /// Bytes.
     pub memory_limit: Option<u64>,
     pub store_folder: Option<PathBuf>,
     pub share_store: Option<bool>,
     /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "read_seconds")]
     pub row_limit: Option<Duration>,
     /// Seconds, where it is read as text.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "read_seconds")]
     pub hold_timeout: Option<Duration>,
     pub device: Option<Device>,
     /// Bytes.
@@ -83,7 +83,7 @@ impl ViewsOptions {
         b = with(b, self.depths, ViewsBuilder::depths);
         b = with(b, self.alpha, ViewsBuilder::alpha);
         b = with(b, self.background, ViewsBuilder::background);
-        b = with(b, self.workers, ViewsBuilder::workers);
+        b = with(b, self.num_workers, ViewsBuilder::num_workers);
         b = with(b, self.depth, ViewsBuilder::depth);
         b = with(b, self.memory_limit, ViewsBuilder::memory_limit);
         b = with(b, self.store_folder, ViewsBuilder::store_folder);

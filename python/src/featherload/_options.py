@@ -180,7 +180,7 @@ def scales(sizes: Any) -> dict[str, Any]:
 
 
 # Keywords of options whose name in the library is another.
-_NAMES = {"path": "src", "workers": "num_workers"}
+_NAMES = {"path": "src"}
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
@@ -207,7 +207,6 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
     loader = {
         "device": device_name(said.pop("device")),
-        "workers": said.pop("num_workers"),
         "rank": place(said.pop("rank"), said.pop("world_size")),
         **recipe_options(said.pop("recipe"), said.pop("dtype")),
         **order_options(said.pop("sampler"), said.pop("shuffle")),
@@ -239,20 +238,18 @@ def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
     return f'{{"path": {json.dumps(path_text("path", path))}, "scene": {scene}}}'
 
 
-def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
+def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
     """A path, or None for a scene that was read, and all keywords of ``Rays`` but ``framework``,
-    as the extension reads them; and the rank.
+    as the extension reads them; and its place among the ranks.
     """
     if keywords["rays"] is None:
         raise ConfigError("rays is missing: give the rays of a step", option="rays")
-    rank = keywords["rank"]
-    if rank is None:
-        rank = (place(None, None) or {"rank": 0})["rank"] or 0
-    rank = whole("rank", rank, 0)
-    sampler = ray_sampler(keywords["sampler"])
-    device = device_name(keywords["device"])
-    said = {**keywords, "rank": rank, "sampler": sampler, "device": device}
-    return _run_text("rays", path, said), rank
+    said = dict(keywords)
+    at = place(said["rank"], said.pop("world_size"))
+    sampler = ray_sampler(said["sampler"])
+    device = device_name(said["device"])
+    said |= {"rank": at, "sampler": sampler, "device": device}
+    return _run_text("rays", path, said), _numbers(at)
 
 
 def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
@@ -266,8 +263,13 @@ def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tupl
     at = place(said["rank"], said.pop("world_size"))
     device = device_name(said["device"])
     said |= {"rank": at, "float": dtype == "f32", "device": device}
-    alone = at or {"rank": 0, "world": 1}
-    return _run_text("views", path, said), (alone["rank"] or 0, alone["world"] or 1)
+    return _run_text("views", path, said), _numbers(at)
+
+
+def _numbers(at: Mapping[str, int | None] | None) -> tuple[int, int]:
+    """A place among the ranks; without one that of a process alone."""
+    alone = at or {}
+    return alone.get("rank") or 0, alone.get("world") or 1
 
 
 def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
@@ -288,8 +290,7 @@ def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
                     "featherload.Scene",
                     option=name,
                 )
-    run = {**said, "helper": helper(), "workers": said["num_workers"]}
-    del run["num_workers"]
+    run = {**said, "helper": helper()}
     parts = [f'"{kind}": {as_json(run, _NAMES)}']
     if path is not None:
         scene = _scene({**of_scene, "max_pixels": said["max_pixels"]})

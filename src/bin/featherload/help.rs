@@ -21,7 +21,7 @@ const MOST: usize = 10;
 
 /// Options on the first page of a command that has many.
 const FIRST: &[&str] = &[
-    "batch",
+    "batch-size",
     "device",
     "draws",
     "encode",
@@ -32,6 +32,7 @@ const FIRST: &[&str] = &[
     "limit",
     "memory-limit",
     "no-headers",
+    "num-workers",
     "on-error",
     "out",
     "picture",
@@ -49,7 +50,6 @@ const FIRST: &[&str] = &[
     "steps",
     "undistort",
     "verbose",
-    "workers",
     "write-idx",
 ];
 
@@ -66,20 +66,24 @@ fn group(command: &str, long: &str) -> Option<&'static str> {
     Some(match long {
         // Of windows; those of `rays` are of pixels.
         "pairs" if command == "bench" => MEASURE,
+        // Of a scene's world; elsewhere of pictures.
+        "orientation" if ["index", "rays", "views"].contains(&command) => SOURCE,
         "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
         | "path-column" | "image-column" | "label-column" | "path-suffix" | "image-field"
         | "label-field" | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit"
         | "allow-redirects" | "no-headers" | "scene" | "samples" | "strict"
-        | "downscale-folder" | "split" | "format" | "image-order" => SOURCE,
+        | "downscale-folder" | "split" | "format" | "image-order" | "center" | "auto-scale"
+        | "scale-factor" | "split-by" | "find-masks" | "find-depths" | "depth-unit"
+        | "max-json-bytes" => SOURCE,
         "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
         | "background" | "orientation" | "truncated" | "patches" | "dilation" | "pairs"
         | "no-masks" | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float"
         | "encode" | "resize" => RECIPE,
-        "batch" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
+        "batch-size" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
         | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
-        | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world" | "start" | "resume"
+        | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world-size" | "start" | "resume"
         | "steps" | "rays" | "joining" | "shuffle" | "rows" | "ids" => ORDER,
-        "workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
+        "num-workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
         | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
         | "own-store" => LIMITS,
         "device" | "upload" | "gpu-memory-limit" | "decode-on" => DEVICE,
@@ -117,7 +121,7 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
         "bench" => &[
             ("featherload bench DIR", "train224, batch 64, all cores"),
             (
-                "featherload bench DIR --workers 1,2,4",
+                "featherload bench DIR --num-workers 1,2,4",
                 "which number is enough",
             ),
             ("featherload bench DIR --recipe recipe.yaml --epochs 3", ""),
@@ -129,7 +133,7 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
         ],
         "plan" => &[
             ("featherload plan", "train224 on 1920 x 1080 pixels"),
-            ("featherload plan DIR --workers 8 --memory-limit 2G", ""),
+            ("featherload plan DIR --num-workers 8 --memory-limit 2G", ""),
             (
                 "featherload plan --recipe recipe.yaml --picture 480x640",
                 "",
@@ -145,7 +149,7 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
         "rss" => &[
             ("featherload rss DIR", "memory of 1 to 16 workers"),
             (
-                "featherload rss DIR --workers 4 --epochs 20",
+                "featherload rss DIR --num-workers 4 --epochs 20",
                 "does it grow?",
             ),
         ],

@@ -34,7 +34,7 @@ pub struct PlanArgs {
 
     /// Worker processes. Default: the usable CPUs.
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    num_workers: Option<usize>,
 
     /// Show what is drawn for the first N rows.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -75,7 +75,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         output::check_text_writable("--svg", file)?;
     }
     let setup = Setup::new(&args.loader, &args.source)?;
-    let workers = setup.worker_count(args.workers);
+    let workers = setup.worker_count(args.num_workers);
     if args.picture.is_some() || !setup.has_data() {
         setup.refuse_without_data()?;
         if args.loader.device != Device::Cpu {
@@ -110,7 +110,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
     }
     let (forecast, refusal) = setup
         .builder(setup.source()?)?
-        .workers(workers)
+        .num_workers(workers)
         .forecast_with_refusal(args.sample)?;
     write_chart(
         &args,

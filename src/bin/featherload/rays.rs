@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, ValueEnum};
 use featherload::measure::TreeUsage;
+use featherload::options::units;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
 use featherload::{Device, Error, Result, Sandbox};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use crate::run_args::parse_bytes;
+use crate::run_args::RankArgs;
 use crate::run_length::{is_measured, too_short};
 use crate::scene_args::{self, SceneReading, SplitArg};
 use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
@@ -86,7 +87,7 @@ pub struct RaysArgs {
 
     /// Worker processes; 0 makes the rays in this one (default: the CPUs).
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    num_workers: Option<usize>,
 
     /// Batches that are made ahead (default: the workers and 2).
     #[arg(long, value_name = "N")]
@@ -98,12 +99,12 @@ pub struct RaysArgs {
 
     /// Most memory of the device that the run may take, its context apart. Images that do not
     /// fit are read from the host's memory.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     gpu_memory_limit: Option<u64>,
 
     /// Most memory that all processes may take together, such as 2G or 1500M.
     /// Images that do not fit are kept in a file.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     memory_limit: Option<u64>,
 
     /// Where that file goes (default: TMPDIR, or /tmp; /var/tmp where that lies in memory).
@@ -119,25 +120,24 @@ pub struct RaysArgs {
     #[arg(long, value_name = "HOW", default_value = "auto")]
     sandbox: Sandbox,
 
-    /// Most time that one step may take (default: 600000).
-    #[arg(long, value_name = "MS")]
-    row_limit: Option<u64>,
+    /// Most time that one step may take (default: 600).
+    #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
+    row_limit: Option<Duration>,
 
     /// Most pixels that an image may have (default: 178956970).
     #[arg(long, value_name = "N")]
     max_pixels: Option<u64>,
 
-    /// Most memory that decoding one image may take (default: 512).
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    /// Most memory that decoding one image may take, such as 256M (default: 512M).
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     max_scratch: Option<u64>,
 
     /// Seed of the draws.
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Number of this process among those that train together.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    rank: u32,
+    #[command(flatten)]
+    place: RankArgs,
 
     /// Hash every ray: the same digests mean the same rays.
     #[arg(long)]
@@ -153,7 +153,7 @@ pub struct RaysArgs {
 
     /// In place of rates, the memory of all processes with these numbers of workers, once
     /// every image is decoded: steady PSS, as `featherload rss` has it.
-    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["workers", "digest", "kill_workers_every", "steps"])]
+    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["num_workers", "digest", "kill_workers_every", "steps"])]
     pub rss: Option<rss::Counts>,
 
     /// How long `--rss` samples each number of workers, 0.5 to 600.
@@ -243,12 +243,12 @@ impl RaysArgs {
             .share_store(!self.own_store)
             .device(self.device)
             .seed(self.seed)
-            .rank(self.rank);
+            .rank(self.place.rank().unwrap_or_default());
         if self.depths || self.no_depths {
             builder = builder.depths(self.depths);
         }
-        if let Some(workers) = self.workers {
-            builder = builder.workers(workers);
+        if let Some(workers) = self.num_workers {
+            builder = builder.num_workers(workers);
         }
         if let Some(depth) = self.depth {
             builder = builder.depth(depth);
@@ -263,14 +263,14 @@ impl RaysArgs {
             builder = builder.store_folder(folder);
         }
         builder = builder.sandbox(self.sandbox);
-        if let Some(ms) = self.row_limit {
-            builder = builder.row_limit(Duration::from_millis(ms));
+        if let Some(limit) = self.row_limit {
+            builder = builder.row_limit(limit);
         }
         if let Some(pixels) = self.max_pixels {
             builder = builder.max_pixels(pixels);
         }
-        if let Some(mib) = self.max_scratch {
-            builder = builder.max_scratch(mib << 20);
+        if let Some(bytes) = self.max_scratch {
+            builder = builder.max_scratch(bytes);
         }
         if let Some(every) = self.kill_workers_every {
             use featherload::internals::Drilled;

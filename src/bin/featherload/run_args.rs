@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
-use featherload::options::LoaderOptions;
+use featherload::options::{LoaderOptions, units};
 use featherload::recipe::{Truncated, Upright};
 use featherload::{
     Background, DecodeMode, DecodeOn, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError,
@@ -40,7 +40,7 @@ pub struct LoaderArgs {
 
     /// Rows of a batch [64].
     #[arg(long, value_name = "N")]
-    pub batch: Option<u32>,
+    pub batch_size: Option<u32>,
 
     /// Slots of the ring [default: 3, or as many as --memory-limit leaves].
     #[arg(long, value_name = "N")]
@@ -49,7 +49,7 @@ pub struct LoaderArgs {
     /// Most memory of all processes together: 2G or 1500M.
     ///
     /// Headers are read first; the run gets fewer slots, or is refused.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub memory_limit: Option<u64>,
 
     /// Which operations may change places: none and each by itself, where no bit
@@ -99,7 +99,7 @@ pub struct LoaderArgs {
 
     /// Most memory of the device that the run may take, its context apart, such as
     /// 256M. The run gets fewer slots, or is refused.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub gpu_memory_limit: Option<u64>,
 
     /// Which decoders make the pixels of JPEGs: auto, gpu, or cpu.
@@ -125,9 +125,8 @@ pub struct LoaderArgs {
     #[arg(long)]
     pad_last: bool,
 
-    /// This process's place among those that train together, as RANK/WORLD [0/1].
-    #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank)]
-    pub rank: Option<Rank>,
+    #[command(flatten)]
+    pub place: RankArgs,
 
     /// What a failed sample does [stop].
     ///
@@ -150,16 +149,16 @@ pub struct LoaderArgs {
     pub sandbox: Sandbox,
 
     /// Most time that one sample may take.
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    pub row_limit: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds)]
+    pub row_limit: Duration,
 
     /// Most pixels that an image may have (default: 178956970).
     #[arg(long, value_name = "N")]
     pub max_pixels: Option<u64>,
 
-    /// Most memory that decoding one image may take (default: 512). A worker may
-    /// have 128 MiB beside it.
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    /// Most memory that decoding one image may take, such as 256M (default: 512M). A worker
+    /// may have 128 MiB beside it.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub max_scratch: Option<u64>,
 }
 
@@ -173,7 +172,7 @@ pub struct RunArgs {
     ///
     /// 0 decodes in this process. Of several numbers each has a fresh pool.
     #[arg(long, value_name = "N[,N...]", value_parser = parse_counts)]
-    workers: Option<Counts>,
+    num_workers: Option<Counts>,
 
     /// Epochs of the whole run.
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -188,6 +187,25 @@ pub struct RunArgs {
     /// Ranks and batch size may be others: each further sample of the epoch comes once.
     #[arg(long, value_name = "FILE", conflicts_with = "start")]
     resume: Option<PathBuf>,
+}
+
+/// This process among those that train together.
+#[derive(Args)]
+pub struct RankArgs {
+    /// This process's number among those that train together, from 0; with --world-size.
+    #[arg(long, value_name = "R", requires = "world_size")]
+    rank: Option<u32>,
+
+    /// How many processes train together; with --rank.
+    #[arg(long, value_name = "W", requires = "rank")]
+    world_size: Option<u32>,
+}
+
+impl RankArgs {
+    /// None where no flag names a place.
+    pub fn rank(&self) -> Option<Rank> {
+        Some(Rank::new(self.rank?, self.world_size?))
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -273,7 +291,7 @@ impl LoaderArgs {
                 CutOff::Refuse => Truncated::Refuse,
                 CutOff::Keep => Truncated::Keep,
             }),
-            batch_size: self.batch,
+            batch_size: self.batch_size,
             depth: self.depth,
             memory_limit: self.memory_limit,
             device: self.device,
@@ -286,16 +304,16 @@ impl LoaderArgs {
                 (_, true) => Some(Tail::Pad),
                 _ => None,
             },
-            rank: self.rank,
+            rank: self.place.rank(),
             on_error: self.on_error.map(|policy| match policy {
                 Policy::Stop => OnError::Stop,
                 Policy::Skip => OnError::Skip,
                 Policy::Substitute => OnError::Substitute,
             }),
             sandbox: Some(self.sandbox),
-            row_limit: Some(Duration::from_millis(self.row_limit)),
+            row_limit: Some(self.row_limit),
             max_pixels: self.max_pixels,
-            max_scratch: self.max_scratch.map(|mib| mib << 20),
+            max_scratch: self.max_scratch,
             ..LoaderOptions::default()
         }
     }
@@ -321,7 +339,7 @@ impl LoaderArgs {
 impl RunArgs {
     /// The numbers of workers that were named.
     pub fn counts(&self) -> &[usize] {
-        self.workers.as_ref().map_or(&[], |counts| &counts.0)
+        self.num_workers.as_ref().map_or(&[], |counts| &counts.0)
     }
 
     /// The number of workers, where one was named.
@@ -333,7 +351,7 @@ impl RunArgs {
             [] => Ok(None),
             [one] => Ok(Some(*one)),
             _ => Err(Error::config(
-                "--ceiling and --replay take one number of --workers",
+                "--ceiling and --replay take one number of --num-workers",
             )),
         }
     }
@@ -341,8 +359,8 @@ impl RunArgs {
     /// The loader that the arguments describe.
     pub fn builder(&self, setup: &Setup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
         let mut b = setup.builder(setup.source()?)?.epochs(self.epochs);
-        if let Some(n) = setup.workers(workers) {
-            b = b.workers(n);
+        if let Some(n) = setup.num_workers(workers) {
+            b = b.num_workers(n);
         }
         if let Some(at) = self.start {
             b = b.start(at);
@@ -381,118 +399,10 @@ fn dtypes() -> impl TypedValueParser<Value = Dtype> {
     PossibleValuesParser::new(Dtype::ALL.map(Dtype::name)).try_map(|name| name.parse::<Dtype>())
 }
 
-/// What a run may take: bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
-pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
-    parse_size(text, |number, [large, small]| {
-        let unit = if number == "1" { "byte" } else { "bytes" };
-        format!("{number} {unit} cannot hold a run: write {number}{large} or {number}{small}")
-    })
-}
-
-/// What a shard may take. A few bytes are a size too, where somebody says that they are bytes.
-pub fn parse_shard_bytes(text: &str) -> std::result::Result<u64, String> {
-    parse_size(text, |number, [large, small]| {
-        format!("write {number}{large} or {number}{small}, or {number}B where bytes are meant")
-    })
-}
-
-/// Below this a number without a unit lacks one.
-const LEAST_WITHOUT_UNIT: u64 = 1 << 20;
-
-/// `forgotten`: the answer to a number whose unit was forgotten, from the number and two units
-/// that may be meant.
-fn parse_size(
-    text: &str,
-    forgotten: impl Fn(&str, [char; 2]) -> String,
-) -> std::result::Result<u64, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (digits, written) = text.split_at(end.unwrap_or(text.len()));
-    let shift = match written.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        "t" | "tib" => 40,
-        unit => {
-            let short = unit.get(..1).filter(|short| "kmgt".contains(short));
-            return Err(match short {
-                // Whether 10^9 or 2^30 is meant, nobody can tell.
-                Some(short) if unit == format!("{short}b") => format!(
-                    "write {digits}{} (K, M, G and T are of 1,024)",
-                    short.to_ascii_uppercase()
-                ),
-                _ => format!("'{written}' is not a unit: use K, M, G or T, such as 2G"),
-            });
-        }
-    };
-    let number: f64 = digits
-        .parse()
-        .map_err(|_| "use a size, such as 2G".to_owned())?;
-    let bytes = number * (1u64 << shift) as f64;
-    if !(1.0..=(1u64 << 60) as f64).contains(&bytes) {
-        return Err("use 1 byte to 1048576T".to_owned());
-    }
-    let bytes = bytes as u64;
-    if written.trim().is_empty() && bytes < LEAST_WITHOUT_UNIT {
-        let units = if bytes < 1024 { ['G', 'M'] } else { ['M', 'K'] };
-        return Err(forgotten(digits, units));
-    }
-    Ok(bytes)
-}
-
 fn parse_start(text: &str) -> std::result::Result<Position, String> {
     let (epoch, batch) = text
         .split_once(':')
         .ok_or("use EPOCH:BATCH, such as 3:17")?;
     let number = |s: &str| s.parse::<u64>().map_err(|e| format!("'{s}': {e}"));
     Ok(Position::new(number(epoch)?, number(batch)?))
-}
-
-fn parse_rank(text: &str) -> std::result::Result<Rank, String> {
-    let (rank, world) = text.split_once('/').ok_or("use RANK/WORLD, such as 0/8")?;
-    let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
-    Ok(Rank::new(number(rank)?, number(world)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_and_what_is_none_is_answered() {
-        assert_eq!(parse_bytes("2G"), Ok(2 << 30));
-        assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
-        assert_eq!(parse_bytes("1048576"), Ok(1 << 20));
-        assert_eq!(parse_bytes("4096 B"), Ok(4096));
-        assert_eq!(parse_bytes("0.5K"), Ok(512));
-        for (text, said) in [
-            ("2GB", "write 2G (K, M, G and T are of 1,024)"),
-            ("500mb", "write 500M (K, M, G and T are of 1,024)"),
-            ("2X", "'X' is not a unit: use K, M, G or T, such as 2G"),
-            ("much", "'much' is not a unit: use K, M, G or T, such as 2G"),
-            ("G", "use a size, such as 2G"),
-            ("0", "use 1 byte to 1048576T"),
-        ] {
-            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
-            assert_eq!(parse_shard_bytes(text), Err(said.to_owned()), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_small_number_without_a_unit_lacks_one() {
-        for (text, said) in [
-            ("2", "2 bytes cannot hold a run: write 2G or 2M"),
-            ("1", "1 byte cannot hold a run: write 1G or 1M"),
-            ("1.5", "1.5 bytes cannot hold a run: write 1.5G or 1.5M"),
-            (
-                "1048575",
-                "1048575 bytes cannot hold a run: write 1048575M or 1048575K",
-            ),
-        ] {
-            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
-        }
-        let said = "write 256G or 256M, or 256B where bytes are meant";
-        assert_eq!(parse_shard_bytes("256"), Err(said.to_owned()));
-        assert_eq!(parse_shard_bytes("256b"), Ok(256));
-    }
 }

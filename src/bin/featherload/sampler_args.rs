@@ -45,7 +45,7 @@ pub struct SamplerArgs {
     size_classes: Option<u32>,
 
     /// Output sizes that take turns from batch to batch, HEIGHTxWIDTH each, in
-    /// multiples of 32; --batch is the rows of the first. Not for identity.
+    /// multiples of 32; --batch-size is the rows of the first. Not for identity.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size)]
     multi_scale: Vec<(u32, u32)>,
 }

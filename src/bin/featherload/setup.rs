@@ -92,13 +92,13 @@ impl<'a> Setup<'a> {
     }
 
     /// Workers, `given` by a flag or not; none leaves it to the library.
-    pub fn workers(&self, given: Option<usize>) -> Option<usize> {
-        given.or(self.said.workers())
+    pub fn num_workers(&self, given: Option<usize>) -> Option<usize> {
+        given.or(self.said.num_workers())
     }
 
     /// How many workers the run has, those included that are being replaced.
     pub fn worker_count(&self, given: Option<usize>) -> usize {
-        self.workers(given).unwrap_or_else(default_workers)
+        self.num_workers(given).unwrap_or_else(default_workers)
     }
 
     /// What the config left to say, one line each.
@@ -162,7 +162,7 @@ impl<'a> Setup<'a> {
         let (a, s) = (self.args, &self.said.source);
         let flags = [
             ("--sampler", a.sampler.is_given()),
-            ("--rank", a.rank.is_some()),
+            ("--rank", a.place.rank().is_some()),
             ("--max-pixels", a.max_pixels.is_some()),
             ("--max-scratch", a.max_scratch.is_some()),
             ("--gpu-memory-limit", a.gpu_memory_limit.is_some()),

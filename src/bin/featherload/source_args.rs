@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use featherload::Source;
-use featherload::options::{self, SourceOptions};
-
-use crate::run_args::parse_bytes;
+use featherload::options::{self, SourceOptions, units};
 
 #[derive(Args)]
 pub struct SourceArgs {
@@ -96,7 +94,7 @@ pub struct SourceArgs {
 
     /// Of a data set in an object store: most bytes that its folder may hold, such as 200G
     /// (default: all of it, where that is at most half of what is free).
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     fetch_limit: Option<u64>,
 
     /// Of a data set in an object store: follow redirects to other hosts, such as those of public

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use featherload::measure::TreeUsage;
-use featherload::plan::Rank;
+use featherload::options::units;
 use featherload::views::{View, ViewField, Views, ViewsBuilder, ViewsReport};
 use featherload::{Device, Result, Sandbox};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use crate::run_args::parse_bytes;
+use crate::run_args::RankArgs;
 use crate::run_length::{is_measured, too_short};
 use crate::scene_args::{self, SceneReading, SplitArg};
 use crate::{Outcome, interrupt, output, scene_plan};
@@ -73,7 +73,7 @@ pub struct ViewsArgs {
 
     /// Worker processes; 0 shows the images in this one (default: the CPUs).
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    num_workers: Option<usize>,
 
     /// Views that are made ahead (default: the workers and 2, at most 8); on a device those that
     /// may be held at a time (default: 4).
@@ -86,12 +86,12 @@ pub struct ViewsArgs {
 
     /// Most memory of the device that the run may take, its context apart. Images that do not
     /// fit are read from the host's memory.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     gpu_memory_limit: Option<u64>,
 
     /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
     /// Images that do not fit are kept in a file.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     memory_limit: Option<u64>,
 
     /// Where that file goes (default: TMPDIR, or /tmp; /var/tmp where that lies in memory).
@@ -107,29 +107,24 @@ pub struct ViewsArgs {
     #[arg(long, value_name = "HOW", default_value = "auto")]
     sandbox: Sandbox,
 
-    /// Most time that one view may take (default: 600000).
-    #[arg(long, value_name = "MS")]
-    row_limit: Option<u64>,
+    /// Most time that one view may take (default: 600).
+    #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
+    row_limit: Option<Duration>,
 
     /// Most pixels that an image may have (default: 178956970).
     #[arg(long, value_name = "N")]
     max_pixels: Option<u64>,
 
-    /// Most memory that decoding one image may take (default: 512).
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    /// Most memory that decoding one image may take, such as 256M (default: 512M).
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     max_scratch: Option<u64>,
 
     /// Seed of the orders.
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Number of this process among those that train together.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    rank: u32,
-
-    /// How many there are: they take turns.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    world: u32,
+    #[command(flatten)]
+    place: RankArgs,
 
     /// Hash every view: the same digests mean the same views.
     #[arg(long)]
@@ -188,12 +183,12 @@ impl ViewsArgs {
             .share_store(!self.own_store)
             .device(self.device)
             .seed(self.seed)
-            .rank(Rank::new(self.rank, self.world));
+            .rank(self.place.rank().unwrap_or_default());
         if self.depths || self.no_depths {
             builder = builder.depths(self.depths);
         }
-        if let Some(workers) = self.workers {
-            builder = builder.workers(workers);
+        if let Some(workers) = self.num_workers {
+            builder = builder.num_workers(workers);
         }
         if let Some(depth) = self.depth {
             builder = builder.depth(depth);
@@ -208,14 +203,14 @@ impl ViewsArgs {
             builder = builder.store_folder(folder);
         }
         builder = builder.sandbox(self.sandbox);
-        if let Some(ms) = self.row_limit {
-            builder = builder.row_limit(Duration::from_millis(ms));
+        if let Some(limit) = self.row_limit {
+            builder = builder.row_limit(limit);
         }
         if let Some(pixels) = self.max_pixels {
             builder = builder.max_pixels(pixels);
         }
-        if let Some(mib) = self.max_scratch {
-            builder = builder.max_scratch(mib << 20);
+        if let Some(bytes) = self.max_scratch {
+            builder = builder.max_scratch(bytes);
         }
         if let Some(every) = self.kill_workers_every {
             use featherload::internals::Drilled;

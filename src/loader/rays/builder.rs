@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::device::Device;
 use crate::loader::scene::{SceneRun, SceneSource, scene_run_options};
-use crate::plan::RaySampler;
+use crate::plan::{Rank, RaySampler};
 
 /// Builds [`Rays`](crate::rays::Rays).
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct RaysBuilder {
     pub(super) run: SceneRun,
     pub(super) sampler: RaySampler,
     pub(super) seed: u64,
-    pub(super) rank: u32,
+    pub(super) rank: Rank,
     pub(super) joining: u32,
     pub(super) rays: u64,
     pub(super) most_rays: Option<u64>,
@@ -42,7 +42,7 @@ impl RaysBuilder {
             run: SceneRun::new(),
             sampler: RaySampler::default(),
             seed: 0,
-            rank: 0,
+            rank: Rank::default(),
             joining: Self::DEFAULT_JOINING,
             rays: Self::DEFAULT_RAYS,
             most_rays: None,
@@ -65,8 +65,8 @@ impl RaysBuilder {
     }
 
     /// Number of this process among those that train together: each draws rays of its
-    /// own. Default 0.
-    pub fn rank(mut self, rank: u32) -> Self {
+    /// own. Default 0 of 1.
+    pub fn rank(mut self, rank: Rank) -> Self {
         self.rank = rank;
         self
     }

@@ -55,6 +55,7 @@ impl RaysBuilder {
     /// What can be said of options alone.
     pub(super) fn check(&self) -> Result<()> {
         self.checked_rays()?;
+        self.rank.check()?;
         check_device(self.device, self.gpu_memory_limit)?;
         check_first_step(self.first_step)
     }

@@ -72,7 +72,7 @@ impl RaysBuilder {
         } = read;
         drop(words);
         let spec = RaysSpec {
-            rank: self.rank,
+            rank: self.rank.rank,
             most_rays,
             form,
             depth_scale: chosen.depth_scale,

@@ -35,7 +35,7 @@ pub fn source() -> tempfile::TempDir {
 pub fn built(source: &Path, options: BuildOptions) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let built = Builder::new(Source::detect(source).unwrap(), dir.path(), options)
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     assert!(built.complete && built.shards >= 4, "{built:?}");

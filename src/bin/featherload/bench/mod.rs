@@ -118,7 +118,7 @@ pub struct BenchArgs {
 
     /// Draw throughput by time and the shares of stages, as SVG.
     ///
-    /// Stalls and deaths of workers are marked. For one number of --workers.
+    /// Stalls and deaths of workers are marked. For one number of --num-workers.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ceiling", "replay"])]
     svg: Option<PathBuf>,
 
@@ -130,7 +130,7 @@ pub struct BenchArgs {
 
     /// One JSON object on stdout.
     ///
-    /// With several --workers it has `runs`, an object for each number, and `verdict`.
+    /// With several --num-workers it has `runs`, an object for each number, and `verdict`.
     #[arg(long)]
     json: bool,
 }

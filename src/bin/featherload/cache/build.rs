@@ -11,6 +11,7 @@ use featherload::cache::{
 };
 use featherload::index::ScanReport;
 use featherload::internals::Drilled;
+use featherload::options::units;
 use featherload::{Launch, Result, Sandbox, error};
 use serde_json::json;
 
@@ -19,7 +20,6 @@ use crate::Outcome;
 use crate::index::print_skipped;
 use crate::interrupt;
 use crate::output;
-use crate::run_args::parse_shard_bytes;
 use crate::source_args::{SourceArgs, source_long_help};
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
@@ -76,14 +76,14 @@ pub struct BuildArgs {
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    num_workers: Option<usize>,
 
     /// Most pixels that an image may have (default: 178956970).
     #[arg(long, value_name = "N")]
     max_pixels: Option<u64>,
 
-    /// Most memory that decoding one image may take (default: 512).
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    /// Most memory that decoding one image may take, such as 256M (default: 512M).
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     max_scratch: Option<u64>,
 
     /// What workers are kept from, beside their work: all system calls and files but those
@@ -92,8 +92,8 @@ pub struct BuildArgs {
     sandbox: Sandbox,
 
     /// Most time that one sample may take.
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    row_limit: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds)]
+    row_limit: Duration,
 
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS")]
@@ -103,7 +103,7 @@ pub struct BuildArgs {
     ///
     /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
     /// the samples at most, so that a kill costs little.
-    #[arg(long, value_name = "SIZE", value_parser = parse_shard_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::shard_bytes)]
     shard_size: Option<u64>,
 
     /// Make each shard of so many samples of SRC, so that it can be made alone.
@@ -182,7 +182,7 @@ impl BuildArgs {
                 Policy::Skip => OnBadSample::Skip,
             },
             max_pixels: self.max_pixels.unwrap_or(default.max_pixels),
-            max_scratch: self.max_scratch.map_or(default.max_scratch, |m| m << 20),
+            max_scratch: self.max_scratch.unwrap_or(default.max_scratch),
         }
     }
 
@@ -200,12 +200,12 @@ impl BuildArgs {
             .part(self.part())
             .launch(Launch::Exec)
             .sandbox(self.sandbox)
-            .row_limit(Duration::from_millis(self.row_limit));
+            .row_limit(self.row_limit);
         if let Some(stage) = &self.stage_dir {
             builder = builder.stage_dir(stage);
         }
-        if let Some(workers) = self.workers {
-            builder = builder.workers(workers);
+        if let Some(workers) = self.num_workers {
+            builder = builder.num_workers(workers);
         }
         if let Some(every) = self.kill_workers_every {
             builder = builder.kill_workers_every(Duration::from_millis(every));

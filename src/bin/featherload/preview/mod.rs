@@ -145,7 +145,7 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
 fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
     let said = args.loader.options();
     let what = match (said.batch_size, said.on_error) {
-        (Some(_), _) => "--batch has no effect here: the samples make one batch; give --rows",
+        (Some(_), _) => "--batch-size has no effect here: the samples make one batch; give --rows",
         (_, Some(_)) => "--on-error has no effect here: failed samples are shown as such",
         _ => return Ok(()),
     };

@@ -128,7 +128,7 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     }
     // Of a recipe whose rows have sizes of their own all headers would be read.
     let builder = setup.builder(setup.source()?)?.recipe(Recipe::eval224());
-    let loader = builder.workers(0).build()?;
+    let loader = builder.num_workers(0).build()?;
     print_skipped(loader.scan_report());
     let ids = first(loader.plan(), args.rows);
     Ok((loader.index().chosen(&ids)?, ids))
@@ -174,7 +174,7 @@ fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBui
         .tail(Tail::Short)
         .rank(Rank::default())
         .on_error(OnError::Skip)
-        .workers(WORKERS.min(rows)))
+        .num_workers(WORKERS.min(rows)))
 }
 
 /// Fills in the originals: as the recipe decodes them, but in colour, whole, one a batch.

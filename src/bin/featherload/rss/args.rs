@@ -36,7 +36,7 @@ pub struct RssArgs {
     /// Numbers of worker processes, each measured by itself; 0 decodes in one
     /// process, without ring, and takes no part in the slope.
     #[arg(long, value_name = "N,N,...", default_value = "1,2,4,8,16", value_parser = parse_counts)]
-    pub workers: Counts,
+    pub num_workers: Counts,
 
     /// How long to sample each number of workers, 0.5 to 600; there are 20
     /// samples at least.

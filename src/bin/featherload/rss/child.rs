@@ -78,14 +78,14 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
         let builder = setup.builder(index.into())?.launch(Launch::Fork);
         (
             Some(loaded),
-            builder.workers(workers).epochs(epochs).build()?,
+            builder.num_workers(workers).epochs(epochs).build()?,
         )
     } else {
         let builder = setup.builder(source)?;
-        (None, builder.workers(workers).epochs(epochs).build()?)
+        (None, builder.num_workers(workers).epochs(epochs).build()?)
     };
     let orders = read_orders()?;
-    if how == AT_ONCE && args.workers.0.first() == Some(&workers) {
+    if how == AT_ONCE && args.num_workers.0.first() == Some(&workers) {
         index::print_skipped(loader.scan_report());
     }
     tell(&Message::Ready(Ready {
@@ -114,7 +114,10 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
 /// Says that it is ready once every image is decoded: what it takes from then on is what
 /// training takes.
 fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
-    let mut rays = RaysArgs::parsed(args)?.builder().workers(workers).build()?;
+    let mut rays = RaysArgs::parsed(args)?
+        .builder()
+        .num_workers(workers)
+        .build()?;
     // Nothing is ordered; their end ends this process.
     let _orders = read_orders()?;
     let (mut batches, mut told) = (0, None::<Instant>);

@@ -83,20 +83,22 @@ fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
     let source = setup.source()?;
     setup.recipe()?;
     setup.warn();
-    if args.max_slope_mib.is_some() && args.workers.0.iter().filter(|n| **n > 0).count() < 2 {
+    if args.max_slope_mib.is_some() && args.num_workers.0.iter().filter(|n| **n > 0).count() < 2 {
         return Err(Error::config(
-            "--max-slope-mib needs at least two numbers of workers above 0 (--workers)",
+            "--max-slope-mib needs at least two numbers of workers above 0 (--num-workers)",
         ));
     }
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
-    setup.builder(source)?.memory_with_workers(&args.workers.0)
+    setup
+        .builder(source)?
+        .memory_with_workers(&args.num_workers.0)
 }
 
 fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<RssReport, Stop> {
     let forks = forked_counts(args);
-    let pools = (args.workers.0.len() + forks.len()) as u64;
+    let pools = (args.num_workers.0.len() + forks.len()) as u64;
     let bar = output::steps(pools, "pools", !args.json);
     let ended = measure_all(args, planned, &forks, &bar);
     bar.finish_and_clear();
@@ -117,7 +119,7 @@ fn measure_all(
     };
     let mut rows = Vec::new();
     let (mut samples, mut scan) = (0, serde_json::Value::Null);
-    for (&workers, planned) in args.workers.0.iter().zip(planned) {
+    for (&workers, planned) in args.num_workers.0.iter().zip(planned) {
         let (row, pool) = measure_pool(args, workers, planned)?;
         (samples, scan) = (pool.samples(), pool.scan());
         rows.push(row);
@@ -224,7 +226,13 @@ fn forked_counts(args: &RssArgs) -> Vec<usize> {
     if !args.compare_fork_after_load {
         return Vec::new();
     }
-    let mut counts: Vec<usize> = args.workers.0.iter().copied().filter(|n| *n > 0).collect();
+    let mut counts: Vec<usize> = args
+        .num_workers
+        .0
+        .iter()
+        .copied()
+        .filter(|n| *n > 0)
+        .collect();
     counts.sort_unstable();
     counts
 }
