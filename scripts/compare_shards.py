@@ -134,7 +134,8 @@ def theirs_read_here(source, folder, run):
         want = json.loads(run("bench", listed, "--allow-outside", *run_options))["digest"]
         for pattern in (f"it-{{000000..{last:06}}}.tar", "it-*.tar"):
             for workers in (0, 1, 2):
-                found = run("bench", folder / pattern, "--num-workers", workers, *labels, *run_options)
+                how = ["--num-workers", workers, *labels, *run_options]
+                found = run("bench", folder / pattern, *how)
                 assert json.loads(found)["digest"] == want, (pattern, workers, labels)
         what = "JSON labels" if labels else "cls labels"
         print(f"featherload: {len(pictures)} samples that webdataset wrote, {what}: the files' digest")

@@ -40,7 +40,7 @@ fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<
         (None, Some(path)) => SceneSource::Path(path, wanted.scene),
         (None, None) => return Err(raised(&Error::option("scene", "scene is missing"))),
     };
-    Ok(wanted.views.builder(source))
+    wanted.views.builder(source).map_err(|e| raised(&e))
 }
 
 #[pymethods]

@@ -25,9 +25,6 @@ Make = Callable[..., featherload.Loader]
 RENAMED = {
     "src": {"path"},
     "shuffle": {"sampler"},
-    "drop_last": {"tail"},
-    "pad_last": {"tail"},
-    "world_size": {"rank"},
     "recipe": {"recipe", "recipe_text"},
     "sampler": {"sampler", "sample_weights"},
     "framework": set(),

@@ -395,7 +395,8 @@ def test_a_folder_of_others_is_refused(url: str, tmp_path: Path) -> None:
 def test_ranks_of_a_machine_share_what_they_fetch(
     url: str, cache: Path, store: Store, expected: Callable[..., str], tmp_path: Path
 ) -> None:
-    ranks = [["--rank", str(rank), "--world-size", "2", "--num-workers", "1", *ORDER] for rank in range(2)]
+    shape = ["--world-size", "2", "--num-workers", "1", *ORDER]
+    ranks = [["--rank", str(rank), *shape] for rank in range(2)]
     runs = [started(url, *rank, *fetch(tmp_path / "here", "1G")) for rank in ranks]
     reports = [ended(run) for run in runs]
     for report, rank in zip(reports, ranks, strict=True):
@@ -430,7 +431,8 @@ def test_a_rank_goes_on_when_another_is_killed(
     url: str, store: Store, expected: Callable[..., str], tmp_path: Path, victim: int
 ) -> None:
     store.proxy.limit_rate(20_000_000)
-    ranks = [["--rank", str(rank), "--world-size", "2", "--num-workers", "1", *ORDER] for rank in range(2)]
+    shape = ["--world-size", "2", "--num-workers", "1", *ORDER]
+    ranks = [["--rank", str(rank), *shape] for rank in range(2)]
     # The victim begins first, so it fetches for both.
     runs = {victim: started(url, *ranks[victim], *fetch(tmp_path / "here", "14M"))}
     until(lambda: len(shards(tmp_path)) >= 2)
@@ -620,7 +622,8 @@ def test_a_stopped_fetcher_is_replaced(
     url: str, store: Store, expected: Callable[..., str], tmp_path: Path, ranks: int
 ) -> None:
     store.proxy.limit_rate(20_000_000)
-    orders = [["--rank", str(rank), "--world-size", str(ranks), "--num-workers", "1", *ORDER] for rank in range(ranks)]
+    shape = ["--world-size", str(ranks), "--num-workers", "1", *ORDER]
+    orders = [["--rank", str(rank), *shape] for rank in range(ranks)]
     # The first one leads.
     runs = [started(url, *orders[0], *fetch(tmp_path / "here", "14M"))]
     until(lambda: len(shards(tmp_path)) >= 3)

@@ -347,7 +347,7 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
     wanted = {renamed.get(name, name) for name in set(views_option_names()) - {"helper"}}
     wanted |= {"split_by" if name == "split" else name for name in of_scene}
     keywords = set(inspect.signature(featherload.Views).parameters)
-    assert keywords == wanted | {"scene", "framework", "world_size"}
+    assert keywords == wanted | {"scene", "framework"}
     said = re.findall(r"^ {4}(``\w.*)$", featherload.Views.__doc__ or "", re.MULTILINE)
     assert {name for line in said for name in re.findall(r"``([a-z_]+)``", line)} == keywords
 

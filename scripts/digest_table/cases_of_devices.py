@@ -78,7 +78,11 @@ def decoders(data):
     runs += [f"broken --recipe train224 {policy}" for policy in ("--on-error substitute", NO_LABELS)]
     runs += [
         f"photos --recipe train224 --depth 6 {more}"
-        for more in ("--kill-workers-every 5", "--batch-size 16 --start 1:3", "--batch-size 5 --rank 1 --world-size 2")
+        for more in (
+            "--kill-workers-every 5",
+            "--batch-size 16 --start 1:3",
+            "--batch-size 5 --rank 1 --world-size 2",
+        )
         if data.photos
     ]
     cases = [

@@ -51,7 +51,8 @@ def reorders(pictures):
         "--reorder fast --decode full",
     ]
     return [
-        f"bench {source} --recipe recipes/{name}.yaml {way} --num-workers 1 --batch-size 4 --limit 4"
+        f"bench {source} --recipe recipes/{name}.yaml {way} --num-workers 1 --batch-size 4 "
+        "--limit 4"
         for source in sources
         for name in recipes.ORDERS
         for way in ways
@@ -79,7 +80,8 @@ def mixing():
     ]
     # Failed rows have zero labels here.
     cases += [
-        f"bench broken --recipe recipes/{name}.yaml --on-error {policy} --batch-size 8 --num-workers 1"
+        f"bench broken --recipe recipes/{name}.yaml --on-error {policy} --batch-size 8 "
+        "--num-workers 1"
         for name in ("mix-none", "mix-mixup", "mix-one-of", "mix-timm")
         for policy in ("skip", "substitute")
     ]
@@ -101,7 +103,8 @@ def plans(pictures):
     ]
     cases += [f"plan default --recipe recipes/{name}.yaml {shape}" for name in recipes.MIXINGS]
     cases += [
-        f"plan --picture {size} --recipe {recipe} --reorder {reorder} --num-workers {n} --batch-size {batch}"
+        f"plan --picture {size} --recipe {recipe} --reorder {reorder} --num-workers {n} "
+        f"--batch-size {batch}"
         for size, n, batch in (("1080x1920", 2, 64), ("37x4001", 16, 256))
         for recipe in (*recipes.PRESETS, *moving)
         for reorder in ("off", "exact", "fast")
@@ -109,7 +112,11 @@ def plans(pictures):
     cases += [
         f"plan large --recipe {recipe} {options} --dtype f32 --batch-size 32"
         for recipe in ("train224", "recipes/order-lab.yaml")
-        for options in ("--num-workers 1", "--num-workers 8 --depth 9", "--num-workers 2 --memory-limit 300M")
+        for options in (
+            "--num-workers 1",
+            "--num-workers 8 --depth 9",
+            "--num-workers 2 --memory-limit 300M",
+        )
     ]
     cases += [
         f"plan default --recipe train224 {shape} {order} --sample 12"
@@ -122,7 +129,8 @@ def plans(pictures):
         )
     ]
     cases += [
-        f"plan default --recipe {recipe} --device cuda {upload} --num-workers 2 --batch-size {batch}"
+        f"plan default --recipe {recipe} --device cuda {upload} --num-workers 2 "
+        f"--batch-size {batch}"
         for recipe in (*recipes.PRESETS, *on_device)
         for upload, batch in (("", 64), ("--upload copied", 64), ("--gpu-memory-limit 100M", 16))
     ]

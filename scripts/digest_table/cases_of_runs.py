@@ -25,10 +25,12 @@ def samplers():
     drawn = "--recipe recipes/crop-resized.yaml --num-workers 1 --epochs 2"
     tails = ("", "--drop-last", "--pad-last")
     cases = [
-        f"bench default {order} {tail} {drawn} --batch-size 10" for order, tail in product(orders, tails)
+        f"bench default {order} {tail} {drawn} --batch-size 10"
+        for order, tail in product(orders, tails)
     ]
     cases += [
-        f"bench default --sampler {order} --rank {rank} --world-size 3 {tail} {drawn} --batch-size 5"
+        f"bench default --sampler {order} --rank {rank} --world-size 3 {tail} {drawn} "
+        "--batch-size 5"
         for order in ("shuffle", "repeated", "shard-shuffle")
         for rank, tail in product((0, 2), tails)
     ]
@@ -57,7 +59,9 @@ def workers(pictures):
         "default --recipe recipes/mix-mixup.yaml",
     ]
     cases = [
-        f"bench {show} --num-workers {n} --batch-size 6 --epochs 2" for show in shows for n in (0, 1, 2, 8)
+        f"bench {show} --num-workers {n} --batch-size 6 --epochs 2"
+        for show in shows
+        for n in (0, 1, 2, 8)
     ]
     cases += [
         f"bench {show} --num-workers 2 --batch-size 6 --epochs 2 {options}"
@@ -65,7 +69,8 @@ def workers(pictures):
         for options in ("--launch fork", "--depth 1", "--depth 7")
     ]
     cases += [
-        f"bench {show} --num-workers 3 --batch-size 6 --epochs 8 --kill-workers-every 10" for show in shows
+        f"bench {show} --num-workers 3 --batch-size 6 --epochs 8 --kill-workers-every 10"
+        for show in shows
     ]
     cases += [
         f"FEATHERLOAD_CPU={cpu} bench {source} --recipe {recipe} {QUICK}"
@@ -162,7 +167,8 @@ def resumes():
     cases += [
         "bench default --recipe train224 --batch-size 5 --epochs 3 --num-workers 1 --start 1:2",
         "bench default --recipe train224 --batch-size 5 --epochs 3 --num-workers 0 --start 2:4",
-        f"bench default --recipe train224 --batch-size 5 --limit 5 --num-workers 1 --save-state {state}"
+        "bench default --recipe train224 --batch-size 5 --limit 5 --num-workers 1 "
+        f"--save-state {state}"
         + "".join(
             f" && bench {other} --num-workers 1 --resume {state} --save-state states/unused.json"
             for other in (

@@ -25,7 +25,8 @@ def rays_and_views(scenes):
     ]
     # Long enough that some die.
     cases.append(
-        "rays scenes/rolling-shutter --rays 4096 --steps 600 --num-workers 3 --kill-workers-every 10"
+        "rays scenes/rolling-shutter --rays 4096 --steps 600 --num-workers 3 "
+        "--kill-workers-every 10"
     )
     cases += [
         f"views scenes/{name} --steps 9 {options}"

@@ -95,7 +95,8 @@ def caches():
         # Copies of broken files are broken.
         policy = "--on-error substitute" if source == "broken" else ""
         cases.append(
-            f"cache build {source} {cache} {options} --num-workers {number % 3} && sha256 {cache} && "
+            f"cache build {source} {cache} {options} --num-workers {number % 3} && "
+            f"sha256 {cache} && "
             f"cache verify {cache} && cache info {cache} && "
             f"bench {cache} {SMALL} {policy} && "
             f"bench {cache} {policy} --recipe full --num-workers 2 --batch-size 5 --epochs 2 "

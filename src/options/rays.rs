@@ -11,10 +11,12 @@ use serde::Deserialize;
 
 use crate::data::scenes::Split;
 use crate::device::Device;
+use crate::error::Result;
 use crate::loader::rays::{Rays, RaysBuilder, SceneSource};
 use crate::options::units::read_seconds;
+use crate::options::{place, set_given};
 use crate::picture::Background;
-use crate::plan::{Rank, RaySampler};
+use crate::plan::RaySampler;
 use crate::pool::sandbox::Sandbox;
 
 /// Options of a run of rays. What is left out has
@@ -27,7 +29,8 @@ pub struct RaysOptions {
     pub split: Option<Split>,
     pub sampler: Option<RaySampler>,
     pub seed: Option<u64>,
-    pub rank: Option<Rank>,
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
     pub start: Option<u64>,
     pub joining: Option<u32>,
     pub downscale: Option<u32>,
@@ -59,43 +62,16 @@ pub struct RaysOptions {
 
 impl RaysOptions {
     /// The rays that they describe.
-    pub fn builder(self, scene: impl Into<SceneSource>) -> RaysBuilder {
-        fn with<T>(
-            builder: RaysBuilder,
-            said: Option<T>,
-            how: impl FnOnce(RaysBuilder, T) -> RaysBuilder,
-        ) -> RaysBuilder {
-            match said {
-                Some(value) => how(builder, value),
-                None => builder,
-            }
-        }
+    ///
+    /// # Errors
+    /// One of `rank` and `world_size` alone.
+    pub fn builder(self, scene: impl Into<SceneSource>) -> Result<RaysBuilder> {
         let mut b = Rays::builder(scene);
-        b = with(b, self.rays, RaysBuilder::rays);
-        b = with(b, self.most_rays, RaysBuilder::most_rays);
-        b = with(b, self.split, RaysBuilder::split);
-        b = with(b, self.sampler, RaysBuilder::sampler);
-        b = with(b, self.seed, RaysBuilder::seed);
-        b = with(b, self.rank, RaysBuilder::rank);
-        b = with(b, self.start, RaysBuilder::start);
-        b = with(b, self.joining, RaysBuilder::joining);
-        b = with(b, self.downscale, RaysBuilder::downscale);
-        b = with(b, self.masks, RaysBuilder::masks);
-        b = with(b, self.depths, RaysBuilder::depths);
-        b = with(b, self.alpha, RaysBuilder::alpha);
-        b = with(b, self.background, RaysBuilder::background);
-        b = with(b, self.num_workers, RaysBuilder::num_workers);
-        b = with(b, self.device, RaysBuilder::device);
-        b = with(b, self.gpu_memory_limit, RaysBuilder::gpu_memory_limit);
-        b = with(b, self.depth, RaysBuilder::depth);
-        b = with(b, self.memory_limit, RaysBuilder::memory_limit);
-        b = with(b, self.store_folder, RaysBuilder::store_folder);
-        b = with(b, self.share_store, RaysBuilder::share_store);
-        b = with(b, self.sandbox, RaysBuilder::sandbox);
-        b = with(b, self.row_limit, RaysBuilder::row_limit);
-        b = with(b, self.hold_timeout, RaysBuilder::hold_timeout);
-        b = with(b, self.max_pixels, RaysBuilder::max_pixels);
-        b = with(b, self.max_scratch, RaysBuilder::max_scratch);
-        with(b, self.helper, RaysBuilder::helper)
+        if let Some(rank) = place(self.rank, self.world_size)? {
+            b = b.rank(rank);
+        }
+        set_given!(b, self,
+            rays most_rays split sampler seed start joining downscale masks depths alpha background num_workers device gpu_memory_limit depth memory_limit store_folder share_store sandbox row_limit hold_timeout max_pixels max_scratch helper);
+        Ok(b)
     }
 }

@@ -11,10 +11,11 @@ use serde::Deserialize;
 
 use crate::data::scenes::Split;
 use crate::device::Device;
+use crate::error::Result;
 use crate::loader::views::{SceneSource, Views, ViewsBuilder};
 use crate::options::units::read_seconds;
+use crate::options::{place, set_given};
 use crate::picture::Background;
-use crate::plan::Rank;
 use crate::pool::sandbox::Sandbox;
 
 /// Options of a run of views. What is left out has
@@ -28,7 +29,8 @@ pub struct ViewsOptions {
     pub float: Option<bool>,
     pub shuffle: Option<bool>,
     pub seed: Option<u64>,
-    pub rank: Option<Rank>,
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
     pub start: Option<u64>,
     pub downscale: Option<u32>,
     pub masks: Option<bool>,
@@ -59,42 +61,16 @@ pub struct ViewsOptions {
 
 impl ViewsOptions {
     /// The views that they describe.
-    pub fn builder(self, scene: impl Into<SceneSource>) -> ViewsBuilder {
-        fn with<T>(
-            builder: ViewsBuilder,
-            said: Option<T>,
-            how: impl FnOnce(ViewsBuilder, T) -> ViewsBuilder,
-        ) -> ViewsBuilder {
-            match said {
-                Some(value) => how(builder, value),
-                None => builder,
-            }
-        }
+    ///
+    /// # Errors
+    /// One of `rank` and `world_size` alone.
+    pub fn builder(self, scene: impl Into<SceneSource>) -> Result<ViewsBuilder> {
         let mut b = Views::builder(scene);
-        b = with(b, self.split, ViewsBuilder::split);
-        b = with(b, self.undistort, ViewsBuilder::undistort);
-        b = with(b, self.float, ViewsBuilder::float);
-        b = with(b, self.shuffle, ViewsBuilder::shuffle);
-        b = with(b, self.seed, ViewsBuilder::seed);
-        b = with(b, self.rank, ViewsBuilder::rank);
-        b = with(b, self.start, ViewsBuilder::start);
-        b = with(b, self.downscale, ViewsBuilder::downscale);
-        b = with(b, self.masks, ViewsBuilder::masks);
-        b = with(b, self.depths, ViewsBuilder::depths);
-        b = with(b, self.alpha, ViewsBuilder::alpha);
-        b = with(b, self.background, ViewsBuilder::background);
-        b = with(b, self.num_workers, ViewsBuilder::num_workers);
-        b = with(b, self.depth, ViewsBuilder::depth);
-        b = with(b, self.memory_limit, ViewsBuilder::memory_limit);
-        b = with(b, self.store_folder, ViewsBuilder::store_folder);
-        b = with(b, self.share_store, ViewsBuilder::share_store);
-        b = with(b, self.sandbox, ViewsBuilder::sandbox);
-        b = with(b, self.row_limit, ViewsBuilder::row_limit);
-        b = with(b, self.hold_timeout, ViewsBuilder::hold_timeout);
-        b = with(b, self.device, ViewsBuilder::device);
-        b = with(b, self.gpu_memory_limit, ViewsBuilder::gpu_memory_limit);
-        b = with(b, self.max_pixels, ViewsBuilder::max_pixels);
-        b = with(b, self.max_scratch, ViewsBuilder::max_scratch);
-        with(b, self.helper, ViewsBuilder::helper)
+        if let Some(rank) = place(self.rank, self.world_size)? {
+            b = b.rank(rank);
+        }
+        set_given!(b, self,
+            split undistort float shuffle seed start downscale masks depths alpha background num_workers depth memory_limit store_folder share_store sandbox row_limit hold_timeout device gpu_memory_limit max_pixels max_scratch helper);
+        Ok(b)
     }
 }

@@ -557,7 +557,7 @@ fn without_a_device_workers_decode_or_the_run_is_refused() {
         );
         refused(
             &[command, folder, "--decode-on", "both"],
-            &["'both' is unknown: use auto, gpu, or cpu"],
+            &["invalid value 'both'", "auto, gpu, cpu"],
         );
     }
 }

@@ -121,7 +121,7 @@ impl Run {
             slots: 4,
             rows: spec.rows,
             slot_bytes: u64::from(spec.rows) * Spec::BYTES as u64,
-            lanes: ready.num_workers().max(1),
+            lanes: ready.workers().max(1),
         };
         let order = JobOrder::new(KIND.name, &spec, Spec::TRIES, Vec::new())?;
         let too_large = |needed, free| format!("{needed} bytes of {free}");

@@ -1,13 +1,13 @@
 //! Help: what stands on the first page, groups of options, examples; completions and
 //! man pages, which are made of the same.
 //!
-//! An option that several commands have belongs to the same group in all of them, so
-//! groups go by name: one table here. What is in no group stands under `Options`.
+//! An option names its group where it is defined. A command with few options shows none.
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Args, Command, CommandFactory};
 use clap_complete::Shell;
+use featherload::options::cli::OUTPUT;
 use featherload::{Error, Result};
 
 use crate::{Cli, Outcome, output};
@@ -52,60 +52,6 @@ const FIRST: &[&str] = &[
     "verbose",
     "write-idx",
 ];
-
-const SOURCE: &str = "Source";
-const RECIPE: &str = "Recipe";
-const ORDER: &str = "Order";
-const LIMITS: &str = "Processes and limits";
-const DEVICE: &str = "Device";
-const MEASURE: &str = "Measuring";
-const OUTPUT: &str = "Output";
-
-/// The group of an option.
-fn group(command: &str, long: &str) -> Option<&'static str> {
-    Some(match long {
-        // Of windows; those of `rays` are of pixels.
-        "pairs" if command == "bench" => MEASURE,
-        // Of a scene's world; elsewhere of pictures.
-        "orientation" if ["index", "rays", "views"].contains(&command) => SOURCE,
-        "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
-        | "path-column" | "image-column" | "label-column" | "path-suffix" | "image-field"
-        | "label-field" | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit"
-        | "allow-redirects" | "no-headers" | "scene" | "samples" | "strict"
-        | "downscale-folder" | "split" | "format" | "image-order" | "center" | "auto-scale"
-        | "scale-factor" | "split-by" | "find-masks" | "find-depths" | "depth-unit"
-        | "max-json-bytes" => SOURCE,
-        "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
-        | "background" | "orientation" | "truncated" | "patches" | "dilation" | "pairs"
-        | "no-masks" | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float"
-        | "encode" | "resize" => RECIPE,
-        "batch-size" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
-        | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
-        | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world-size" | "start" | "resume"
-        | "steps" | "rays" | "joining" | "shuffle" | "rows" | "ids" => ORDER,
-        "num-workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
-        | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
-        | "own-store" => LIMITS,
-        "device" | "upload" | "gpu-memory-limit" | "decode-on" => DEVICE,
-        "digest"
-        | "verify"
-        | "ceiling"
-        | "window"
-        | "replay"
-        | "rss"
-        | "seconds"
-        | "max-slope-mib"
-        | "max-growth-mib"
-        | "compare-fork-after-load"
-        | "sample"
-        | "picture"
-        | "plan" => MEASURE,
-        "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
-        | "share" | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples"
-        | "finish" | "stage-dir" | "force" | "progress" => OUTPUT,
-        _ => return None,
-    })
-}
 
 /// Commands as they are typed, each with what it does where that is not plain.
 fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
@@ -196,19 +142,13 @@ fn paged(command: Command, most: usize) -> Command {
     let long = |arg: &Arg| arg.get_long().map(str::to_owned);
     let options = command.get_arguments().filter_map(long).count();
     let (many, hides) = (options > MOST, options > most);
-    let name_of_command = command.get_name().to_owned();
     let command = command.mut_args(|arg| {
         let name = long(&arg);
-        let heading = match (&name, many) {
-            (Some(name), true) => group(&name_of_command, name),
-            (None, true) if arg.get_id() == "path" || arg.get_id() == "scene" => Some(SOURCE),
-            _ => None,
-        };
         let first = name.is_none_or(|name| FIRST.contains(&name.as_str()));
         let arg = arg.hide_short_help(hides && !first);
-        match heading {
-            Some(heading) => arg.help_heading(heading),
-            None => arg,
+        match many {
+            true => arg,
+            false => arg.help_heading(None::<&str>),
         }
     });
     let heading = many.then_some(OUTPUT);
@@ -324,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_the_tables_are_those_of_options() {
+    fn names_of_the_first_page_are_those_of_options() {
         let mut known = std::collections::BTreeSet::new();
         each(&Cli::command(), &mut |command| {
             known.extend(
@@ -335,7 +275,6 @@ mod tests {
         });
         for name in FIRST {
             assert!(known.contains(*name), "{name}");
-            assert!(group("", name).is_some(), "{name}");
         }
     }
 

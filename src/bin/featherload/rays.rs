@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, ValueEnum};
 use featherload::measure::TreeUsage;
-use featherload::options::units;
+use featherload::options::{cli, units};
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder, RaysReport};
 use featherload::{Device, Error, Result, Sandbox};
@@ -23,150 +23,151 @@ use crate::{Outcome, interrupt, output, ray_drawing, rss, scene_plan};
 pub struct RaysArgs {
     /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
     /// or one such file; or a model's folder, such as sparse/1.
+    #[arg(help_heading = cli::SOURCE)]
     scene: PathBuf,
 
     #[command(flatten)]
     reading: SceneReading,
 
     /// Rays of a step.
-    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS)]
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS, help_heading = cli::ORDER)]
     rays: u64,
 
     /// Steps.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, help_heading = cli::ORDER)]
     steps: u64,
 
     /// The first step: to go on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = cli::ORDER)]
     start: u64,
 
     /// Which frames rays are drawn from.
-    #[arg(long, value_enum, default_value_t = SplitArg::Train)]
+    #[arg(long, value_enum, default_value_t = SplitArg::Train, help_heading = cli::SOURCE)]
     split: SplitArg,
 
     /// How rays are spread over the images: all pixels alike, or all images alike.
-    #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"])]
+    #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"], help_heading = cli::ORDER)]
     sampler: Spread,
 
     /// Patches of N x N pixels.
-    #[arg(long, value_name = "N", conflicts_with = "pairs")]
+    #[arg(long, value_name = "N", conflicts_with = "pairs", help_heading = cli::RECIPE)]
     patches: Option<u32>,
 
     /// Pixels between two of a patch.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "patches")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "patches", help_heading = cli::RECIPE)]
     dilation: u32,
 
     /// Pairs of pixels, at most N rows and columns apart.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::RECIPE)]
     pairs: Option<u32>,
 
     /// Images that join at each step, so that the first steps need few; 0: all at once.
-    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING)]
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING, help_heading = cli::ORDER)]
     joining: u32,
 
     /// Sample masked-out pixels too.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     no_masks: bool,
 
     /// Give depths, also those that the scene's file does not name: by the names of the images,
     /// in `depths` or `depth`.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     depths: bool,
 
     /// Leave depths out.
-    #[arg(long, conflicts_with = "depths")]
+    #[arg(long, conflicts_with = "depths", help_heading = cli::RECIPE)]
     no_depths: bool,
 
     /// Keep alpha as a fourth number of colours, instead of showing the background through.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     alpha: bool,
 
     /// Read images at 1/N of their width and height.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = cli::RECIPE)]
     downscale: u32,
 
     /// Worker processes; 0 makes the rays in this one (default: the CPUs).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     num_workers: Option<usize>,
 
     /// Batches that are made ahead (default: the workers and 2).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     depth: Option<u32>,
 
     /// Where rays are made: cpu, cuda, or cuda:N. On a device workers only decode images.
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", help_heading = cli::DEVICE)]
     device: Device,
 
     /// Most memory of the device that the run may take, its context apart. Images that do not
     /// fit are read from the host's memory.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::DEVICE)]
     gpu_memory_limit: Option<u64>,
 
     /// Most memory that all processes may take together, such as 2G or 1500M.
     /// Images that do not fit are kept in a file.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS)]
     memory_limit: Option<u64>,
 
     /// Where that file goes (default: TMPDIR, or /tmp; /var/tmp where that lies in memory).
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = cli::LIMITS)]
     store_folder: Option<PathBuf>,
 
     /// Decode images for this run alone, though another one may have them.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::LIMITS)]
     own_store: bool,
 
     /// What workers are kept from, beside their work: all system calls and files but those
     /// that they need (auto, as far as the system allows it; require), or nothing (off).
-    #[arg(long, value_name = "HOW", default_value = "auto")]
+    #[arg(long, value_name = "HOW", default_value = "auto", help_heading = cli::LIMITS)]
     sandbox: Sandbox,
 
     /// Most time that one step may take (default: 600).
-    #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = units::seconds, help_heading = cli::LIMITS)]
     row_limit: Option<Duration>,
 
     /// Most pixels that an image may have (default: 178956970).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     max_pixels: Option<u64>,
 
     /// Most memory that decoding one image may take, such as 256M (default: 512M).
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS)]
     max_scratch: Option<u64>,
 
     /// Seed of the draws.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = cli::ORDER)]
     seed: u64,
 
     #[command(flatten)]
     place: RankArgs,
 
     /// Hash every ray: the same digests mean the same rays.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::MEASURE)]
     digest: bool,
 
     /// Kill a worker that often, as 200 (milliseconds): the rays stay the same.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
 
     /// Draw the scene, and one more step's rays as dots in their colours.
-    #[arg(long, value_name = "FILE", conflicts_with = "rss")]
+    #[arg(long, value_name = "FILE", conflicts_with = "rss", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 
     /// In place of rates, the memory of all processes with these numbers of workers, once
     /// every image is decoded: steady PSS, as `featherload rss` has it.
-    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["num_workers", "digest", "kill_workers_every", "steps"])]
+    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["num_workers", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     pub rss: Option<rss::Counts>,
 
     /// How long `--rss` samples each number of workers, 0.5 to 600.
-    #[arg(long, default_value_t = 5.0, value_parser = rss::parse_seconds, requires = "rss")]
+    #[arg(long, default_value_t = 5.0, value_parser = rss::parse_seconds, requires = "rss", help_heading = cli::MEASURE)]
     pub seconds: f64,
 
     /// Print the memory of the run before it begins, and end: what takes how much, and whether
     /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
-    #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"])]
+    #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     plan: bool,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     pub json: bool,
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use featherload::measure::TreeUsage;
-use featherload::options::units;
+use featherload::options::{cli, units};
 use featherload::views::{View, ViewField, Views, ViewsBuilder, ViewsReport};
 use featherload::{Device, Result, Sandbox};
 use serde::Serialize;
@@ -21,126 +21,127 @@ use crate::{Outcome, interrupt, output, scene_plan};
 pub struct ViewsArgs {
     /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
     /// or one such file; or a model's folder, such as sparse/1.
+    #[arg(help_heading = cli::SOURCE)]
     scene: PathBuf,
 
     #[command(flatten)]
     reading: SceneReading,
 
     /// Steps.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, help_heading = cli::ORDER)]
     steps: u64,
 
     /// The first step: to go on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = cli::ORDER)]
     start: u64,
 
     /// Which frames are shown.
-    #[arg(long, value_enum, default_value_t = SplitArg::Train)]
+    #[arg(long, value_enum, default_value_t = SplitArg::Train, help_heading = cli::SOURCE)]
     split: SplitArg,
 
     /// Straighten images: as a pinhole camera sees them, masks and depths with them.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     undistort: bool,
 
     /// Give images as floats from 0 to 1: four bytes a number instead of one.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     float: bool,
 
     /// Show images in the scene's order, and not in a new random one each epoch.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::ORDER)]
     no_shuffle: bool,
 
     /// Leave masks out.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     no_masks: bool,
 
     /// Give depths, also those that the scene's file does not name: by the names of the images,
     /// in `depths` or `depth`.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     depths: bool,
 
     /// Leave depths out.
-    #[arg(long, conflicts_with = "depths")]
+    #[arg(long, conflicts_with = "depths", help_heading = cli::RECIPE)]
     no_depths: bool,
 
     /// Keep alpha as a fourth channel, instead of showing the background through.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     alpha: bool,
 
     /// Read images at 1/N of their width and height.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = cli::RECIPE)]
     downscale: u32,
 
     /// Worker processes; 0 shows the images in this one (default: the CPUs).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     num_workers: Option<usize>,
 
     /// Views that are made ahead (default: the workers and 2, at most 8); on a device those that
     /// may be held at a time (default: 4).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     depth: Option<u32>,
 
     /// Where views are made: cpu, cuda, or cuda:N. On a device workers only decode images.
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", help_heading = cli::DEVICE)]
     device: Device,
 
     /// Most memory of the device that the run may take, its context apart. Images that do not
     /// fit are read from the host's memory.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::DEVICE)]
     gpu_memory_limit: Option<u64>,
 
     /// Most memory that all processes may take together, such as 2G, 1500M or bytes.
     /// Images that do not fit are kept in a file.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS)]
     memory_limit: Option<u64>,
 
     /// Where that file goes (default: TMPDIR, or /tmp; /var/tmp where that lies in memory).
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = cli::LIMITS)]
     store_folder: Option<PathBuf>,
 
     /// Decode images for this run alone, though another one may have them.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::LIMITS)]
     own_store: bool,
 
     /// What workers are kept from, beside their work: all system calls and files but those
     /// that they need (auto, as far as the system allows it; require), or nothing (off).
-    #[arg(long, value_name = "HOW", default_value = "auto")]
+    #[arg(long, value_name = "HOW", default_value = "auto", help_heading = cli::LIMITS)]
     sandbox: Sandbox,
 
     /// Most time that one view may take (default: 600).
-    #[arg(long, value_name = "SECONDS", value_parser = units::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = units::seconds, help_heading = cli::LIMITS)]
     row_limit: Option<Duration>,
 
     /// Most pixels that an image may have (default: 178956970).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     max_pixels: Option<u64>,
 
     /// Most memory that decoding one image may take, such as 256M (default: 512M).
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS)]
     max_scratch: Option<u64>,
 
     /// Seed of the orders.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = cli::ORDER)]
     seed: u64,
 
     #[command(flatten)]
     place: RankArgs,
 
     /// Hash every view: the same digests mean the same views.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::MEASURE)]
     digest: bool,
 
     /// Kill a worker that often, as 200 (milliseconds): the views stay the same.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
 
     /// Print the memory of the run before it begins, and end: what takes how much, and whether
     /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
-    #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"])]
+    #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     plan: bool,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 

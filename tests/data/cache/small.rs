@@ -52,7 +52,7 @@ pub fn small() -> BuildOptions {
 
 pub fn verified(folder: &Path, workers: usize) -> VerifyReport {
     let mut options = VerifyOptions::default();
-    options.workers = Some(workers);
+    options.num_workers = Some(workers);
     cache::verify(folder, &options, &|_| {}).unwrap()
 }
 

@@ -37,7 +37,7 @@ const NAMED: usize = 100;
 
 pub fn run(args: VerifyArgs) -> Result<Outcome> {
     let mut options = VerifyOptions::default();
-    options.workers = args.num_workers;
+    options.num_workers = args.num_workers;
     let bar = output::bytes(!args.json);
     let verified = cache::verify(&args.dst, &options, &|progress| {
         bar.set_length(progress.of);

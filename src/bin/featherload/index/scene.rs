@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use featherload::options::cli;
 use featherload::scenes::{CameraCount, SceneReport, Split, scene_svg};
 use featherload::{Lens, Result, Scene};
 
@@ -17,18 +18,18 @@ const MOST_CAMERAS: usize = 8;
 pub struct SceneArgs {
     /// Read SRC as a scene: transforms.json, a COLMAP model. Found by itself where SRC
     /// has one.
-    #[arg(long, conflicts_with = "samples")]
+    #[arg(long, conflicts_with = "samples", help_heading = cli::SOURCE)]
     scene: bool,
 
     /// Count the images of a scene as samples of a data set.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::SOURCE)]
     samples: bool,
 
     #[command(flatten)]
     reading: SceneReading,
 
     /// Of a scene: draw its cameras and points, from above and from the side.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 }
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use featherload::index::{Classes, Index, Label};
+use featherload::options::UploadOption;
 use featherload::plan::Plan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
@@ -158,7 +159,7 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
     let mut setup = Setup::new(&args.loader, &args.source)?;
     setup.clear_multi_scale();
     let said = setup.options();
-    (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, None, None);
+    (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
     (said.decode_on, said.memory_limit) = (None, None);
     Ok(setup)
 }

@@ -128,7 +128,7 @@ fn measure_all(
     let (fork_after_load, decoded_bytes) = comparison.unzip();
     Ok(RssReport {
         source: setup.source_name(),
-        recipe: args.loader.recipe.clone(),
+        recipe: args.loader.options.recipe_name().to_owned(),
         batch: setup.batch(),
         depth: args.loader.depth(),
         samples,
