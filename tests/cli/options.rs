@@ -50,7 +50,8 @@ fn tables() -> String {
         for option in flags().filter(|option| option.get_help_heading() == Some(group)) {
             let values = match (option.get_action(), names(option)) {
                 (ArgAction::Set, names) if names.is_empty() => {
-                    format!(" {}", option.get_value_names().unwrap()[0])
+                    let name = option.get_value_names().unwrap()[0].as_str();
+                    format!(" {}", name.replace('|', "\\|"))
                 }
                 (ArgAction::Set, names) => format!(" {}", names.join("\\|")),
                 _ => String::new(),
