@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .shuffle(false)
             .rank(Rank::new(rank, WORLD))
             .tail(Tail::Pad)
-            .workers(1)
+            .num_workers(1)
             .build()?;
         samples = loader.index().len();
         for batch in loader.epoch() {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example 04_npy -- SRC OUT_DIR [--recipe train224|eval224|WIDTHxHEIGHT]
-//!     [--decode full|scaled] [--workers N] [--no-shuffle]
+//!     [--decode full|scaled] [--num-workers N] [--no-shuffle]
 //! ```
 //! The recipe WIDTHxHEIGHT resizes whole pictures to u8 rows, channels last: a
 //! picture that has this size already comes out as it was decoded.
@@ -29,7 +29,7 @@ fn main() -> Result<(), Failure> {
         match option.as_str() {
             "--recipe" => recipe = parse_recipe(&next()?)?,
             "--decode" => decode = Some(parse_decode(&next()?)?),
-            "--workers" => workers = Some(next()?.parse()?),
+            "--num-workers" => workers = Some(next()?.parse()?),
             "--no-shuffle" => shuffle = false,
             _ => return Err(format!("unknown option {option}").into()),
         }
@@ -42,7 +42,7 @@ fn main() -> Result<(), Failure> {
         .batch_size(32)
         .shuffle(shuffle);
     if let Some(n) = workers {
-        builder = builder.workers(n);
+        builder = builder.num_workers(n);
     }
     let mut loader = builder.build()?;
 

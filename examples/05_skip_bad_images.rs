@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut loader = Loader::builder(Source::detect(dir.path())?)
             .on_error(policy)
             .shuffle(false)
-            .workers(1)
+            .num_workers(1)
             .build()?;
         for batch in loader.epoch() {
             let batch = batch?;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn first_error(src: &Path) -> Result<String, Box<dyn std::error::Error>> {
     let mut loader = Loader::builder(Source::detect(src)?)
         .shuffle(false)
-        .workers(1)
+        .num_workers(1)
         .build()?;
     let error = loader.epoch().find_map(Result::err);
     Ok(error.ok_or("no file failed")?.to_string())

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 RECIPES = ("train224", "eval224")
-RUN = ["--workers", "2", "--batch", "64", "--dtype", "f16", "--epochs", "4", "--json"]
+RUN = ["--num-workers", "2", "--batch-size", "64", "--dtype", "f16", "--epochs", "4", "--json"]
 WORKERS = "1,2,4,8"
 
 
@@ -53,8 +53,8 @@ def compare_runs(builds, pictures, recipe, pairs):
 
 
 def compare_memory(builds, pictures):
-    command = ["rss", pictures, "--recipe", RECIPES[0], "--workers", WORKERS, "--json"]
-    print(f"memory, rss DEMO --recipe {RECIPES[0]} --workers {WORKERS}")
+    command = ["rss", pictures, "--recipe", RECIPES[0], "--num-workers", WORKERS, "--json"]
+    print(f"memory, rss DEMO --recipe {RECIPES[0]} --num-workers {WORKERS}")
     reports = {name: json.loads(featherload(build, *command)) for name, build in builds.items()}
     for old, new in zip(reports["old"]["rows"], reports["new"]["rows"]):
         mib = [row["pss_total_bytes"] / 2**20 for row in (old, new)]

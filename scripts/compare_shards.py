@@ -125,7 +125,7 @@ def theirs_read_here(source, folder, run):
             sample["jpg" if number % 2 else "jpeg"] = path.read_bytes()
             shards.write(sample)
             lines.append((path, number % 7, number % 5))
-    run_options = ["--batch", 8, "--epochs", 1, "--no-shuffle", "--digest", "--json"]
+    run_options = ["--batch-size", 8, "--epochs", 1, "--no-shuffle", "--digest", "--json"]
     run_options += ["--recipe", "eval224", "--dtype", "u8"]
     last = (len(pictures) - 1) // 10
     for field, labels in ((1, ()), (2, ("--label-json", "json:/objects/0/label"))):
@@ -134,7 +134,8 @@ def theirs_read_here(source, folder, run):
         want = json.loads(run("bench", listed, "--allow-outside", *run_options))["digest"]
         for pattern in (f"it-{{000000..{last:06}}}.tar", "it-*.tar"):
             for workers in (0, 1, 2):
-                found = run("bench", folder / pattern, "--workers", workers, *labels, *run_options)
+                how = ["--num-workers", workers, *labels, *run_options]
+                found = run("bench", folder / pattern, *how)
                 assert json.loads(found)["digest"] == want, (pattern, workers, labels)
         what = "JSON labels" if labels else "cls labels"
         print(f"featherload: {len(pictures)} samples that webdataset wrote, {what}: the files' digest")

@@ -84,7 +84,8 @@ def paddleclas(config, mode, photos, listed, batch, workers, seconds):
 def featherload(binary, path, photos, listed, batch, workers, epochs):
     command = [
         binary, "bench", str(photos), "--recipe", str(path), "--list", str(listed),
-        "--batch", str(batch), "--workers", str(workers), "--epochs", str(epochs), "--json",
+        "--batch-size", str(batch), "--num-workers", str(workers),
+        "--epochs", str(epochs), "--json",
     ]  # fmt: skip
     out = subprocess.run(command, capture_output=True, text=True)
     if out.returncode != 0:
@@ -99,12 +100,13 @@ def main():
     parser.add_argument("photos", type=Path)
     parser.add_argument("configs", type=Path, nargs="+")
     parser.add_argument("--work", type=Path, default=Path("target/compare"))
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--num-workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--bar", type=float, default=2.0)
     args = parser.parse_args()
+    shape = (args.batch_size, args.num_workers)
     sys.path.insert(0, str(args.ppcls))
     # Its last packages with this code were written for an older NumPy.
     numpy.int = int
@@ -117,9 +119,9 @@ def main():
         theirs, ours = [], []
         for _ in range(args.turns):
             theirs.append(
-                paddleclas(config, "Train", args.photos, listed, args.batch, args.workers, args.seconds)
+                paddleclas(config, "Train", args.photos, listed, *shape, args.seconds)
             )
-            ours.append(featherload(args.featherload, path, args.photos, listed, args.batch, args.workers, 2))
+            ours.append(featherload(args.featherload, path, args.photos, listed, *shape, 2))
         ratio = statistics.median(ours) / statistics.median(theirs)
         lowest = ratio if lowest is None else min(lowest, ratio)
         row = {

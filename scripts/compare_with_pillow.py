@@ -84,7 +84,7 @@ def our_pictures(example, paths, out):
         links.mkdir(parents=True)
         for i, path in enumerate(group):
             (links / f"{i:06}.jpg").symlink_to(path.resolve())
-        options = ("--recipe", f"{w}x{h}", "--workers", "0")
+        options = ("--recipe", f"{w}x{h}", "--num-workers", "0")
         pixels, _ = export(example, links, out / "whole", *options)
         pictures.update(zip(group, pixels))
     return pictures

@@ -11,9 +11,6 @@ use pyo3::types::{IntoPyDict, PyDict, PyModule, PyString};
 /// Found once: nothing can be imported while the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// What makes an exception of an error whose options have the library's names.
-const OF_LIBRARY: &str = "_of_library";
-
 /// Gives the exceptions the function that their texts pass: they are imported while this module
 /// begins, and cannot import it.
 pub fn find_classes(this: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -43,7 +40,7 @@ pub fn printable(text: &Bound<'_, PyString>) -> PyResult<String> {
 pub fn mistake(py: Python<'_>, option: &str, text: String) -> PyErr {
     let made = || {
         let what: Bound<'_, PyDict> = [("option", option)].into_py_dict(py)?;
-        class(py, "ConfigError")?.call_method(OF_LIBRARY, (text,), Some(&what))
+        class(py, "ConfigError")?.call((text,), Some(&what))
     };
     made().map_or_else(|why| why, PyErr::from_value)
 }
@@ -86,6 +83,6 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     what.set_item("line", error.line())?;
     what.set_item("id", error.id())?;
     what.set_item("kind", error.fault().map(|fault| fault.kind.name()))?;
-    let exception = class(py, name)?.call_method(OF_LIBRARY, (error.to_string(),), Some(&what))?;
+    let exception = class(py, name)?.call((error.to_string(),), Some(&what))?;
     Ok(PyErr::from_value(exception))
 }

@@ -41,7 +41,9 @@ mod _featherload {
     #[pymodule_export]
     use crate::logs::tell_warnings;
     #[pymodule_export]
-    use crate::options::{option_names, plan, rays_option_names, views_option_names};
+    use crate::options::{
+        option_names, plan, rays_option_names, size_in_bytes, views_option_names,
+    };
     #[pymodule_export]
     use crate::raw_view::RawView;
     #[pymodule_export]

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::thread;
 
 use featherload::forecast::{MemoryForecast, Outline, RunShape};
-use featherload::options::{LoaderOptions, RaysOptions, Setup, SourceOptions, ViewsOptions};
+use featherload::options::{LoaderOptions, RaysOptions, Setup, SourceOptions, ViewsOptions, units};
 use featherload::scenes::SceneOptions;
 use featherload::{LoaderBuilder, Recipe, Result};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -144,7 +145,7 @@ impl Options {
             return json(&setup.builder(setup.data()?)?.forecast(0)?);
         }
         let usable = || thread::available_parallelism().map_or(1, NonZero::get);
-        let workers = setup.workers().unwrap_or_else(usable);
+        let workers = setup.num_workers().unwrap_or_else(usable);
         let shape = RunShape {
             workers: u32::try_from(workers).unwrap_or(u32::MAX),
             batch: setup.batch(),
@@ -178,6 +179,15 @@ fn told(setup: &Setup) -> Result<Vec<String>> {
 pub fn plan(py: Python<'_>, options: &str) -> PyResult<String> {
     let options: Options = parse(py, options)?;
     in_thread(py, move || options.plan())
+}
+
+/// A size as the command line reads it.
+///
+/// # Errors
+/// A text that is none, with what to write.
+#[pyfunction]
+pub fn size_in_bytes(text: &str) -> PyResult<u64> {
+    units::bytes(text).map_err(PyValueError::new_err)
 }
 
 /// The names of all options, for the test that keeps the keywords of `Loader` to them.

@@ -6,6 +6,7 @@ use featherload::options::RaysOptions;
 use featherload::rays::{RayKind, RaysBuilder};
 use pyo3::prelude::*;
 
+use crate::errors::raised;
 use crate::options;
 use crate::ray_batch::RawRays;
 use crate::scene::RawScene;
@@ -25,7 +26,7 @@ pub struct RayStream(SceneStream<RayKind>);
 /// The rays that `options` ask for, of `scene` where it was read already.
 fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<RaysBuilder> {
     let (source, rays) = source::<RaysOptions>(options::parse(py, options)?, scene)?;
-    Ok(rays.builder(source))
+    rays.builder(source).map_err(|e| raised(&e))
 }
 
 #[pymethods]

@@ -6,6 +6,7 @@ use featherload::options::ViewsOptions;
 use featherload::views::{ViewKind, ViewsBuilder};
 use pyo3::prelude::*;
 
+use crate::errors::raised;
 use crate::options;
 use crate::raw_view::RawView;
 use crate::scene::RawScene;
@@ -26,7 +27,7 @@ pub struct ViewStream(SceneStream<ViewKind>);
 /// The views that `options` ask for, of `scene` where it was read already.
 fn builder(py: Python<'_>, options: &str, scene: Option<&RawScene>) -> PyResult<ViewsBuilder> {
     let (source, views) = source::<ViewsOptions>(options::parse(py, options)?, scene)?;
-    Ok(views.builder(source))
+    views.builder(source).map_err(|e| raised(&e))
 }
 
 #[pymethods]

@@ -124,7 +124,7 @@ def test_a_killed_build_goes_on_elsewhere(
         # The first machine has the index; others make it.
         folder, limit = tmp_path / str(number), LIMIT if number == 0 else "100M"
         said = ["--encode", "jpeg:80", "--resize", "shorter:64", "--shard-samples", "20"]
-        said += ["--stage-dir", str(tmp_path / f"stage-{number}"), "--workers", "1"]
+        said += ["--stage-dir", str(tmp_path / f"stage-{number}"), "--num-workers", "1"]
         run = subprocess.Popen(
             [helper(), "cache", "build", url, there, *said, *fetch(folder, limit)],
             stdout=subprocess.PIPE,

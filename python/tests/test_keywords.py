@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -142,9 +141,9 @@ def test_of_tools(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(featherload.ConfigError, match="root .* NUL byte"):
         featherload.index(folder, root="a\0b")
     with pytest.raises(featherload.ConfigError, match="'-1G' for 'max_pixels'|max_pixels"):
-        featherload.rss(folder, workers=[1], max_pixels="-1G")
-    with pytest.raises(featherload.ConfigError, match="workers -1 is too small"):
-        featherload.rss(folder, workers=[-1])
+        featherload.rss(folder, num_workers=[1], max_pixels="-1G")
+    with pytest.raises(featherload.ConfigError, match="num_workers -1 is too small"):
+        featherload.rss(folder, num_workers=[-1])
 
 
 def test_of_torchs_and_gsplats_names(scene: Path) -> None:
@@ -165,7 +164,7 @@ def test_of_torchs_and_gsplats_names(scene: Path) -> None:
             Dataset(object(), patch_size=value)  # type: ignore[arg-type]
 
 
-def test_names_of_the_library_become_keywords(folder: Path, tmp_path: Path) -> None:
+def test_errors_name_keywords(folder: Path, tmp_path: Path) -> None:
     for call in (
         lambda: featherload.plan(folder, num_workers=5000),
         lambda: cache.build(folder, tmp_path / "c", num_workers=5000, progress=False),
@@ -173,17 +172,3 @@ def test_names_of_the_library_become_keywords(folder: Path, tmp_path: Path) -> N
         with pytest.raises(featherload.ConfigError, match="`num_workers`") as caught:
             call()
         assert caught.value.option == "num_workers"
-
-
-def test_the_keyword_of_rss_has_the_name_of_the_library(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    about = {"path": None, "option": "workers", "line": None, "id": None, "fault": None}
-    error = json.dumps({"error": {"kind": "config", "text": "`workers` are many", **about}})
-    refuses = tmp_path / "refuses"
-    refuses.write_text(f"#!/bin/sh\necho '{error}' >&2\nexit 1\n")
-    refuses.chmod(0o755)
-    monkeypatch.setenv("FEATHERLOAD_HELPER", str(refuses))
-    with pytest.raises(featherload.ConfigError, match="^`workers` are many") as caught:
-        featherload.rss(folder, workers=[1])
-    assert caught.value.option == "workers"

@@ -77,7 +77,7 @@ def address(given: Any) -> int:
 
 
 def processes(run: Any) -> list[int]:
-    report = run.report() if isinstance(run, featherload.Views) else run.stats()
+    report = run.stats()
     return [report["coordinator"], *report["workers"]]
 
 

@@ -24,11 +24,7 @@ Make = Callable[..., featherload.Loader]
 # What a keyword is called in the library, where that is another name.
 RENAMED = {
     "src": {"path"},
-    "num_workers": {"workers"},
     "shuffle": {"sampler"},
-    "drop_last": {"tail"},
-    "pad_last": {"tail"},
-    "world_size": {"rank"},
     "recipe": {"recipe", "recipe_text"},
     "sampler": {"sampler", "sample_weights"},
     "framework": set(),
@@ -173,7 +169,10 @@ def test_numbers_of_numpy_are_numbers(loader: Make) -> None:
 
 def test_sizes_and_types() -> None:
     assert byte_count("x", "2G") == 2 << 30 and byte_count("x", "1.5 MiB") == 3 << 19
-    assert byte_count("x", "100") == byte_count("x", 100) == byte_count("x", "100B") == 100
+    assert byte_count("x", "2097152") == 2 << 20
+    assert byte_count("x", 100) == byte_count("x", "100B") == 100
+    with pytest.raises(featherload.ConfigError, match="write 100G or 100M"):
+        byte_count("x", "100")
     assert dtype_name("float16") == dtype_name("torch.float16") == dtype_name("f16") == "f16"
 
 

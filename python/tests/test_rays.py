@@ -131,14 +131,17 @@ def test_rays_are_the_command_lines(rays: Make, cli: Cli, scene: Path, workers: 
 
     for options, flags in [
         ({}, ()),
-        ({"seed": 7, "rank": 2, "start": 5}, ("--seed", "7", "--rank", "2", "--start", "5")),
+        (
+            {"seed": 7, "rank": 2, "world_size": 4, "start": 5},
+            ("--seed", "7", "--rank", "2", "--world-size", "4", "--start", "5"),
+        ),
         ({"sampler": "by_image", "downscale": 2}, ("--sampler", "by-image", "--downscale", "2")),
         ({"sampler": samplers.Pairs(3), "joining": 1}, ("--pairs", "3", "--joining", "1")),
         ({"sampler": samplers.Patches(4, 2)}, PATCHES),
     ]:
         one = rays(num_workers=workers, split_by=None, **options)
         said = cli(
-            *("rays", scene, "--rays", "96", "--steps", "20", "--workers", "0", "--digest"),
+            *("rays", scene, "--rays", "96", "--steps", "20", "--num-workers", "0", "--digest"),
             *flags,
         )
         assert digest(one, 20) == said["digest"], options
@@ -365,9 +368,8 @@ def test_options_of_a_scene_that_was_read_are_refused(rays: Make, scene: Path) -
 
 def test_every_option_of_the_library_has_a_keyword() -> None:
     of_scene, of_rays = (set(names) for names in rays_option_names())
-    # Another name here, or said by the package.
-    renamed = {"workers": "num_workers", "split": "split"}
-    wanted = {renamed.get(name, name) for name in of_rays - {"helper"}} | {"scene", "framework"}
+    # Said by the package, or another form of an option.
+    wanted = (of_rays - {"helper"}) | {"scene", "framework"}
     scenes = {"split_by" if name == "split" else name for name in of_scene}
     keywords = set(inspect.signature(featherload.Rays).parameters)
     assert keywords == wanted | scenes
@@ -379,11 +381,11 @@ def test_every_option_of_the_library_has_a_keyword() -> None:
 
 
 def test_the_rank_is_that_of_the_environment(rays: Make, monkeypatch: Any) -> None:
-    wanted = copies(next(rays(rank=3)))
+    wanted = copies(next(rays(rank=3, world_size=4)))
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert same(next(rays()), wanted)
-    assert not same(next(rays(rank=0)), wanted)
+    assert not same(next(rays(rank=0, world_size=4)), wanted)
 
 
 def test_stats_count_what_was_given(rays: Make) -> None:
@@ -611,7 +613,7 @@ def test_a_plan_is_that_of_the_rays(rays: Make, cli: Cli, scene: Path) -> None:
     # The same of a scene that was read, and by the command line.
     read = featherload.Rays.plan(one.scene, rays=96, num_workers=2)
     assert read["memory"] == planned["memory"]
-    told = cli("rays", scene, "--rays", "96", "--workers", "2", "--plan")["memory"]
+    told = cli("rays", scene, "--rays", "96", "--num-workers", "2", "--plan")["memory"]
     assert told.keys() == planned["memory"].keys()
 
 

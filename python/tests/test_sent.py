@@ -84,7 +84,7 @@ def is_up(store: Store, shard: int) -> bool:
 
 
 def started(photos: Path, url: str, *args: str) -> subprocess.Popen[str]:
-    said = [helper(), "cache", "build", str(photos), url, "--workers", "2"]
+    said = [helper(), "cache", "build", str(photos), url, "--num-workers", "2"]
     if "--shard-samples" not in args:
         said += ["--shard-samples", str(SHARD_SAMPLES)]
     return subprocess.Popen(

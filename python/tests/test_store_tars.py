@@ -135,7 +135,8 @@ def test_ranks_that_start_together_fetch_each_shard_once(
     url: str, store: Store, tars: Path, tmp_path: Path
 ) -> None:
     store.proxy.limit_rate(30_000_000)
-    ranks = [["--rank", f"{rank}/2", "--workers", "1", *ORDER] for rank in range(2)]
+    shape = ["--world-size", "2", "--num-workers", "1", *ORDER]
+    ranks = [["--rank", str(rank), *shape] for rank in range(2)]
     runs = [started(url, *rank, *fetch(tmp_path / "here")) for rank in ranks]
     for run, rank in zip(runs, ranks, strict=True):
         out, error = run.communicate(timeout=LIMIT)

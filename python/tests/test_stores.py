@@ -83,7 +83,7 @@ def expected(cache: Path) -> Callable[..., str]:
 
 def command(src: str | Path, *args: str) -> list[str]:
     own: list[str] = []
-    for flag, value in (("--workers", "2"), ("--batch", str(BATCH)), ("--epochs", "1")):
+    for flag, value in (("--num-workers", "2"), ("--batch-size", str(BATCH)), ("--epochs", "1")):
         if flag not in args:
             own += [flag, value]
     own += ["--recipe", str(SMALL)]
@@ -288,7 +288,7 @@ def uses_of_batches(cache: Path, epochs: int, world: int = 1) -> list[list[int]]
 def test_the_digest_is_that_of_the_local_cache(
     url: str, expected: Callable[..., str], tmp_path: Path, workers: str
 ) -> None:
-    report = bench(url, "--workers", workers, *ORDER, *fetch(tmp_path / "here"))
+    report = bench(url, "--num-workers", workers, *ORDER, *fetch(tmp_path / "here"))
     assert report["digest"] == expected(*ORDER)
     assert not parts(tmp_path)
 
@@ -395,7 +395,8 @@ def test_a_folder_of_others_is_refused(url: str, tmp_path: Path) -> None:
 def test_ranks_of_a_machine_share_what_they_fetch(
     url: str, cache: Path, store: Store, expected: Callable[..., str], tmp_path: Path
 ) -> None:
-    ranks = [["--rank", f"{rank}/2", "--workers", "1", *ORDER] for rank in range(2)]
+    shape = ["--world-size", "2", "--num-workers", "1", *ORDER]
+    ranks = [["--rank", str(rank), *shape] for rank in range(2)]
     runs = [started(url, *rank, *fetch(tmp_path / "here", "1G")) for rank in ranks]
     reports = [ended(run) for run in runs]
     for report, rank in zip(reports, ranks, strict=True):
@@ -409,8 +410,8 @@ def test_ranks_share_a_folder_that_holds_a_part(
     url: str, cache: Path, store: Store, expected: Callable[..., str], tmp_path: Path
 ) -> None:
     here = tmp_path / "here"
-    shared = ["--epochs", str(EPOCHS), "--workers", "1", *ORDER]
-    ranks = [["--rank", f"{rank}/2", *shared] for rank in range(2)]
+    shared = ["--epochs", str(EPOCHS), "--num-workers", "1", *ORDER]
+    ranks = [["--rank", str(rank), "--world-size", "2", *shared] for rank in range(2)]
     with Watched(here) as watched:
         runs = [started(url, *rank, *fetch(here, "14M")) for rank in ranks]
         reports = [ended(run) for run in runs]
@@ -430,7 +431,8 @@ def test_a_rank_goes_on_when_another_is_killed(
     url: str, store: Store, expected: Callable[..., str], tmp_path: Path, victim: int
 ) -> None:
     store.proxy.limit_rate(20_000_000)
-    ranks = [["--rank", f"{rank}/2", "--workers", "1", *ORDER] for rank in range(2)]
+    shape = ["--world-size", "2", "--num-workers", "1", *ORDER]
+    ranks = [["--rank", str(rank), *shape] for rank in range(2)]
     # The victim begins first, so it fetches for both.
     runs = {victim: started(url, *ranks[victim], *fetch(tmp_path / "here", "14M"))}
     until(lambda: len(shards(tmp_path)) >= 2)
@@ -620,7 +622,8 @@ def test_a_stopped_fetcher_is_replaced(
     url: str, store: Store, expected: Callable[..., str], tmp_path: Path, ranks: int
 ) -> None:
     store.proxy.limit_rate(20_000_000)
-    orders = [["--rank", f"{rank}/{ranks}", "--workers", "1", *ORDER] for rank in range(ranks)]
+    shape = ["--world-size", str(ranks), "--num-workers", "1", *ORDER]
+    orders = [["--rank", str(rank), *shape] for rank in range(ranks)]
     # The first one leads.
     runs = [started(url, *orders[0], *fetch(tmp_path / "here", "14M"))]
     until(lambda: len(shards(tmp_path)) >= 3)

@@ -21,21 +21,21 @@ Make = Callable[..., featherload.Loader]
 
 
 def same_as_cli(cli: Cli, loader: featherload.Loader, *args: str | Path) -> None:
-    report = cli("bench", *args, "--digest", "--workers", "1")
+    report = cli("bench", *args, "--digest", "--num-workers", "1")
     assert digest(loader) == report["digests"][0]
 
 
 def test_digests_are_the_command_lines(loader: Make, cli: Cli, photos: Path) -> None:
-    same_as_cli(cli, loader(dtype="float16"), photos, "--batch", "32")
-    same_as_cli(cli, loader(seed=7), photos, "--batch", "32", "--seed", "7", "--dtype", "f32")
+    same_as_cli(cli, loader(dtype="float16"), photos, "--batch-size", "32")
+    same_as_cli(cli, loader(seed=7), photos, "--batch-size", "32", "--seed", "7", "--dtype", "f32")
     same_as_cli(
         cli,
         loader(recipe="eval224", shuffle=False, layout="nhwc", drop_last=True, batch_size=48),
-        *(photos, "--batch", "48", "--recipe", "eval224", "--layout", "nhwc"),
+        *(photos, "--batch-size", "48", "--recipe", "eval224", "--layout", "nhwc"),
         *("--no-shuffle", "--drop-last"),
     )
     same_as_cli(
-        cli, loader(recipe="full", batch_size=8), photos, "--batch", "8", "--recipe", "full"
+        cli, loader(recipe="full", batch_size=8), photos, "--batch-size", "8", "--recipe", "full"
     )
 
 
@@ -47,7 +47,7 @@ def test_digests_of_mixed_batches(loader: Make, cli: Cli, photos: Path, tmp_path
         "  - layout: {layout: nchw}\nmixing: {ops: [mixup: {alpha: 0.4}], num_classes: 8}\n"
     )
     one = loader(recipe=file)
-    same_as_cli(cli, one, photos, "--batch", "32", "--recipe", file)
+    same_as_cli(cli, one, photos, "--batch-size", "32", "--recipe", file)
     images, labels = next(iter(one))
     assert labels.shape == (32, 8) and labels.dtype == np.float32
     assert images.shape == (32, 3, 64, 64)
@@ -62,7 +62,7 @@ def test_digests_of_shards(loader: Make, cli: Cli, photos: Path, tmp_path: Path)
             tar.add(label, f"{number:03}.cls")
     src = tmp_path / "train-{000..000}.tar"
     one = loader(src, index_dir="none", dtype="float16", batch_size=16)
-    same_as_cli(cli, one, src, "--batch", "16", "--index-dir", "none")
+    same_as_cli(cli, one, src, "--batch-size", "16", "--index-dir", "none")
     assert one.dataset[7][1] == 2
 
 
@@ -80,7 +80,7 @@ def test_digests_of_tables(loader: Make, cli: Cli, photos: Path, tmp_path: Path)
     columns = {"path_column": "id", "label_column": "breed", "path_suffix": ".jpg"}
     table = loader(list=tmp_path / "train.csv", **columns, recipe=SMALL)
     flags = ("--path-column", "id", "--label-column", "breed", "--path-suffix", ".jpg")
-    args = ("--list", tmp_path / "train.csv", *flags, "--batch", "32", "--recipe", SMALL)
+    args = ("--list", tmp_path / "train.csv", *flags, "--batch-size", "32", "--recipe", SMALL)
     same_as_cli(cli, table, photos, *args)
     nested = {"root": photos, "label_column": "/objects/category"}
     lines_of_json = loader(tmp_path / "metadata.jsonl", **nested, recipe=SMALL)
@@ -152,7 +152,7 @@ def test_samplers(loader: Make, cli: Cli, photos: Path) -> None:
         if flags[0] == "shard-shuffle":
             flags += ["--shuffle-window", "32"]
         one = loader(sampler=sampler, recipe=SMALL)
-        same_as_cli(cli, one, photos, "--batch", "32", "--recipe", SMALL, "--sampler", *flags)
+        same_as_cli(cli, one, photos, "--batch-size", "32", "--recipe", SMALL, "--sampler", *flags)
     weights = [0.0] * 256
     weights[5] = 1.0
     batch = next(iter(loader(sampler=samplers.Weighted(weights=weights))))

@@ -60,7 +60,7 @@ def test_plan_is_the_loaders(loader: Make, photos: Path, options: dict[str, Any]
 def test_tools_raise_what_a_loader_does(tmp_path: Path) -> None:
     for call in (
         lambda: featherload.index("/nowhere"),
-        lambda: featherload.rss("/nowhere", workers=(1,)),
+        lambda: featherload.rss("/nowhere", num_workers=(1,)),
         lambda: cache.build("/nowhere", tmp_path / "c", progress=False),
     ):
         with pytest.raises(featherload.DatasetError, match="/nowhere: no such file") as failed:
@@ -88,7 +88,7 @@ def test_an_index_without_a_readable_file_prints(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_rss(photos: Path) -> None:
-    measured = featherload.rss(photos, workers=(1, 2), seconds=1)
+    measured = featherload.rss(photos, num_workers=(1, 2), seconds=1)
     assert len(measured["rows"]) == 2 and measured.slope_mib_per_worker < 20
     assert str(measured).count("\n") == 2
 

@@ -110,7 +110,7 @@ def test_views_do_not_depend_on_workers_and_deaths(views: Make) -> None:
     got = []
     for step in range(20):
         if step in (5, 12):
-            kill_one(lambda: one.report()["workers"])
+            kill_one(lambda: one.stats()["workers"])
         got += shown(one, 1)
     assert same(got, wanted)
 
@@ -343,20 +343,20 @@ def test_an_image_that_breaks_is_named_and_tried_again(views: Make, tmp_path: Pa
 
 def test_every_option_of_the_library_has_a_keyword() -> None:
     of_scene, _ = (set(names) for names in rays_option_names())
-    renamed = {"workers": "num_workers", "float": "dtype"}
+    renamed = {"float": "dtype"}
     wanted = {renamed.get(name, name) for name in set(views_option_names()) - {"helper"}}
     wanted |= {"split_by" if name == "split" else name for name in of_scene}
     keywords = set(inspect.signature(featherload.Views).parameters)
-    assert keywords == wanted | {"scene", "framework", "world_size"}
+    assert keywords == wanted | {"scene", "framework"}
     said = re.findall(r"^ {4}(``\w.*)$", featherload.Views.__doc__ or "", re.MULTILINE)
     assert {name for line in said for name in re.findall(r"``([a-z_]+)``", line)} == keywords
 
 
-def test_a_report_counts_what_was_given(views: Make) -> None:
+def test_stats_count_what_was_given(views: Make) -> None:
     with views() as one:
-        assert one.report()["views_per_s"] == 0
+        assert one.stats()["views_per_s"] == 0
         shown(one, 20)
-        report = one.report()
+        report = one.stats()
         assert (report["views"], report["images"], report["decoded"]) == (20, IMAGES, IMAGES)
         assert report["views_per_s"] > 0 and len(report["workers"]) == 2
         assert report["memory_bytes"] > report["ring_bytes"] > 0
@@ -387,7 +387,7 @@ def test_a_plan_is_that_of_the_views(views: Make, scene: Path) -> None:
     planned = featherload.Views.plan(scene, num_workers=2, split_by="all", dtype="float32")
     one = views(dtype="float32")
     next(one)
-    stats = one.report()
+    stats = one.stats()
     assert planned["memory"]["ring_bytes"] == stats["ring_bytes"]
     assert planned["store"]["bytes"] == stats["store_bytes"] and not planned.in_file
     assert planned["images"] == len(one)

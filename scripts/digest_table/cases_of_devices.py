@@ -23,40 +23,40 @@ RECIPES = [
 
 
 # Who decodes JPEGs; rows that workers finish are no case for `gpu`.
-DECODERS = [f"--decode-on {on} --workers {n}" for on in ("cpu", "gpu", "auto") for n in (4, 15)]
+DECODERS = [f"--decode-on {on} --num-workers {n}" for on in ("cpu", "gpu", "auto") for n in (4, 15)]
 CACHES = ["--encode copy", "--encode jpeg:90 --resize shorter:200", "--encode raw"]
 
 
 def groups(data):
     default = "bench default --device cuda"
-    two = "--batch 8 --epochs 2"
+    two = "--batch-size 8 --epochs 2"
     cases = [
-        f"{default} {recipe} --upload {upload} --workers {n} {two}"
+        f"{default} {recipe} --upload {upload} --num-workers {n} {two}"
         for recipe in RECIPES
         for upload, n in (("in-place", 1), ("copied", 8))
     ]
     cases += [
-        f"bench {source} --device cuda {recipe} --workers 4 {two}"
+        f"bench {source} --device cuda {recipe} --num-workers 4 {two}"
         for source in ("mixed", "large")
         for recipe in [*CROPS, "--recipe full"]
     ]
     cases += [
-        f"{default} {recipe} --upload {upload} --workers 4 --batch 8 --epochs 12 "
+        f"{default} {recipe} --upload {upload} --num-workers 4 --batch-size 8 --epochs 12 "
         "--kill-workers-every 10"
         for recipe in CROPS
         for upload in ("in-place", "copied")
     ]
     cases += [
-        f"{default} --recipe train224 --workers 4 {options}"
+        f"{default} --recipe train224 --num-workers 4 {options}"
         for options in (
-            "--batch 7 --pad-last",
-            "--batch 5 --rank 1/2",
-            "--batch 6 --multi-scale 224x224,96x160 --epochs 2",
-            "--batch 8 --gpu-memory-limit 64M",
-            "--batch 8 --depth 6 --epochs 4",
+            "--batch-size 7 --pad-last",
+            "--batch-size 5 --rank 1 --world-size 2",
+            "--batch-size 6 --multi-scale 224x224,96x160 --epochs 2",
+            "--batch-size 8 --gpu-memory-limit 64M",
+            "--batch-size 8 --depth 6 --epochs 4",
         )
     ]
-    broken = "bench broken --device cuda --recipe train224 --workers 4 --batch 7"
+    broken = "bench broken --device cuda --recipe train224 --num-workers 4 --batch-size 7"
     cases += [f"{broken} {policy}" for policy in (NO_LABELS, "--on-error substitute")]
     shared = [f"tree {name}" for name in data.present()]
     return {
@@ -78,7 +78,11 @@ def decoders(data):
     runs += [f"broken --recipe train224 {policy}" for policy in ("--on-error substitute", NO_LABELS)]
     runs += [
         f"photos --recipe train224 --depth 6 {more}"
-        for more in ("--kill-workers-every 5", "--batch 16 --start 1:3", "--batch 5 --rank 1/2")
+        for more in (
+            "--kill-workers-every 5",
+            "--batch-size 16 --start 1:3",
+            "--batch-size 5 --rank 1 --world-size 2",
+        )
         if data.photos
     ]
     cases = [
@@ -96,7 +100,7 @@ def unequal(results):
     """Lines of the group `decoders` that fail, or give other digests than the first of their run."""
     first = {}
     for line, steps in results.items():
-        run = re.sub(r"--decode-on \S+ --workers \d+", "", line)
+        run = re.sub(r"--decode-on \S+ --num-workers \d+", "", line)
         said = [(step["exit"], step.get("digests"), step.get("failures")) for step in steps]
         if first.setdefault(run, said) != said or any(step["exit"] for step in steps):
             yield line

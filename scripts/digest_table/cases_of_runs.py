@@ -22,27 +22,29 @@ def samplers():
         "--sampler largest-first",
     ]
     # 24 samples: the last batch is short.
-    drawn = "--recipe recipes/crop-resized.yaml --workers 1 --epochs 2"
+    drawn = "--recipe recipes/crop-resized.yaml --num-workers 1 --epochs 2"
     tails = ("", "--drop-last", "--pad-last")
     cases = [
-        f"bench default {order} {tail} {drawn} --batch 10" for order, tail in product(orders, tails)
+        f"bench default {order} {tail} {drawn} --batch-size 10"
+        for order, tail in product(orders, tails)
     ]
     cases += [
-        f"bench default --sampler {order} --rank {rank} {tail} {drawn} --batch 5"
+        f"bench default --sampler {order} --rank {rank} --world-size 3 {tail} {drawn} "
+        "--batch-size 5"
         for order in ("shuffle", "repeated", "shard-shuffle")
-        for rank, tail in product(("0/3", "2/3"), tails)
+        for rank, tail in product((0, 2), tails)
     ]
     cases += [
-        f"bench default --sampler {order} --rank 1/2 {drawn} --batch 6"
+        f"bench default --sampler {order} --rank 1 --world-size 2 {drawn} --batch-size 6"
         for order in ("identity --per-id 3", "weighted", "largest-first", "shard-shuffle --shard 5")
     ]
     sizes = "--multi-scale 224x224,160x160,96x128"
     cases += [
-        f"bench default --recipe train224 {sizes} --workers 1 --batch 5 --epochs 2 {more}"
-        for more in ("", "--drop-last --rank 1/2", "--sampler weighted")
+        f"bench default --recipe train224 {sizes} --num-workers 1 --batch-size 5 --epochs 2 {more}"
+        for more in ("", "--drop-last --rank 1 --world-size 2", "--sampler weighted")
     ]
     cases += [
-        f"bench odd --sampler largest-first {classes} {drawn} --batch 5 {NO_LABELS}"
+        f"bench odd --sampler largest-first {classes} {drawn} --batch-size 5 {NO_LABELS}"
         for classes in ("", "--size-classes 3")
     ]
     return cases
@@ -57,15 +59,18 @@ def workers(pictures):
         "default --recipe recipes/mix-mixup.yaml",
     ]
     cases = [
-        f"bench {show} --workers {n} --batch 6 --epochs 2" for show in shows for n in (0, 1, 2, 8)
+        f"bench {show} --num-workers {n} --batch-size 6 --epochs 2"
+        for show in shows
+        for n in (0, 1, 2, 8)
     ]
     cases += [
-        f"bench {show} --workers 2 --batch 6 --epochs 2 {options}"
+        f"bench {show} --num-workers 2 --batch-size 6 --epochs 2 {options}"
         for show in shows[:3]
         for options in ("--launch fork", "--depth 1", "--depth 7")
     ]
     cases += [
-        f"bench {show} --workers 3 --batch 6 --epochs 8 --kill-workers-every 10" for show in shows
+        f"bench {show} --num-workers 3 --batch-size 6 --epochs 8 --kill-workers-every 10"
+        for show in shows
     ]
     cases += [
         f"FEATHERLOAD_CPU={cpu} bench {source} --recipe {recipe} {QUICK}"
@@ -85,10 +90,10 @@ BAD = [
     "--recipe eval224 --dtype u8",
     "--recipe full",
     "--recipe train224 --sampler repeated",
-    "--recipe eval224 --rank 1/3 --pad-last --epochs 2",
+    "--recipe eval224 --rank 1 --world-size 3 --pad-last --epochs 2",
     "--recipe train224 --multi-scale 64x64,96x32",
     MASKED,
-    "--recipe recipes/order-mixed.yaml --max-scratch 1",
+    "--recipe recipes/order-mixed.yaml --max-scratch 1M",
 ]
 
 
@@ -101,10 +106,10 @@ def bad_samples():
     ]
     cases += [
         f"bench broken --recipe train224 --on-error {policy} {QUICK}"
-        for policy in ("stop", "stop --no-shuffle", "stop --rank 1/2")
+        for policy in ("stop", "stop --no-shuffle", "stop --rank 1 --world-size 2")
     ]
     cases += [
-        f"bench broken --recipe train224 {policy} --batch 7 --workers {n} {more}"
+        f"bench broken --recipe train224 {policy} --batch-size 7 --num-workers {n} {more}"
         for policy in (NO_LABELS, "--on-error substitute")
         for n, more in ((0, ""), (2, ""), (8, ""), (3, "--epochs 8 --kill-workers-every 10"))
     ]
@@ -112,11 +117,11 @@ def bad_samples():
         "bench broken --recipe train224 --sampler identity --per-id 2 --on-error substitute "
         f"{QUICK} --epochs 2",
         f"bench broken --recipe recipes/quarter-turns-labels.yaml --on-error substitute {QUICK}",
-        "bench default --recipe train224 --pad-last --batch 9 --workers 1",
+        "bench default --recipe train224 --pad-last --batch-size 9 --num-workers 1",
         "bench default --recipe recipes/quarter-turns-labels.yaml "
-        "--pad-last --batch 9 --workers 1",
+        "--pad-last --batch-size 9 --num-workers 1",
         "bench --list lists/vectors.txt --root default --delimiter '\\t' --recipe train224 "
-        "--pad-last --batch 9 --workers 1",
+        "--pad-last --batch-size 9 --num-workers 1",
     ]
     return cases
 
@@ -127,7 +132,7 @@ def failed_labels():
     cases = [f"bench broken {options} {labels} {QUICK}" for options in BAD]
     cases.append(f"bench broken {MASKED} --on-error substitute {QUICK}")
     cases += [
-        f"bench broken --recipe train224 {labels} --batch 7 --workers {n} {more}"
+        f"bench broken --recipe train224 {labels} --batch-size 7 --num-workers {n} {more}"
         for n, more in ((0, ""), (2, ""), (3, "--epochs 8 --kill-workers-every 10"))
     ]
     cases += [
@@ -143,36 +148,37 @@ def resumes():
     cases = []
     for number, options in enumerate(
         (
-            "default --recipe train224 --batch 5 --epochs 3",
-            "default --recipe eval224 --batch 5 --epochs 3 --rank 1/2",
-            "default --recipe full --batch 5 --epochs 3",
-            "default --recipe recipes/mix-one-of.yaml --batch 5 --epochs 3",
-            "default --sampler identity --per-id 2 --recipe train224 --batch 6 --epochs 3",
-            "default --sampler weighted --recipe train224 --batch 6 --epochs 3",
-            "default --recipe train224 --multi-scale 64x64,96x96 --batch 5 --epochs 3",
-            "broken --on-error substitute --recipe train224 --batch 5 --epochs 3",
+            "default --recipe train224 --batch-size 5 --epochs 3",
+            "default --recipe eval224 --batch-size 5 --epochs 3 --rank 1 --world-size 2",
+            "default --recipe full --batch-size 5 --epochs 3",
+            "default --recipe recipes/mix-one-of.yaml --batch-size 5 --epochs 3",
+            "default --sampler identity --per-id 2 --recipe train224 --batch-size 6 --epochs 3",
+            "default --sampler weighted --recipe train224 --batch-size 6 --epochs 3",
+            "default --recipe train224 --multi-scale 64x64,96x96 --batch-size 5 --epochs 3",
+            "broken --on-error substitute --recipe train224 --batch-size 5 --epochs 3",
         )
     ):
         state = f"states/resume-{number}.json"
         cases.append(
-            f"bench {options} --workers 2 --limit 20 --save-state {state} && "
-            f"bench {options} --workers 1 --resume {state}"
+            f"bench {options} --num-workers 2 --limit 20 --save-state {state} && "
+            f"bench {options} --num-workers 1 --resume {state}"
         )
     state = "states/resume-other.json"
     cases += [
-        "bench default --recipe train224 --batch 5 --epochs 3 --workers 1 --start 1:2",
-        "bench default --recipe train224 --batch 5 --epochs 3 --workers 0 --start 2:4",
-        f"bench default --recipe train224 --batch 5 --limit 5 --workers 1 --save-state {state}"
+        "bench default --recipe train224 --batch-size 5 --epochs 3 --num-workers 1 --start 1:2",
+        "bench default --recipe train224 --batch-size 5 --epochs 3 --num-workers 0 --start 2:4",
+        "bench default --recipe train224 --batch-size 5 --limit 5 --num-workers 1 "
+        f"--save-state {state}"
         + "".join(
-            f" && bench {other} --workers 1 --resume {state} --save-state states/unused.json"
+            f" && bench {other} --num-workers 1 --resume {state} --save-state states/unused.json"
             for other in (
-                "default --recipe train224 --batch 6",
-                "default --recipe train224 --batch 5 --seed 1",
-                "default --recipe eval224 --batch 5",
-                "default --recipe train224 --batch 5 --dtype f32",
-                "default --recipe train224 --batch 5 --sampler weighted",
-                "default --recipe train224 --batch 5 --drop-last",
-                "mixed --recipe train224 --batch 5",
+                "default --recipe train224 --batch-size 6",
+                "default --recipe train224 --batch-size 5 --seed 1",
+                "default --recipe eval224 --batch-size 5",
+                "default --recipe train224 --batch-size 5 --dtype f32",
+                "default --recipe train224 --batch-size 5 --sampler weighted",
+                "default --recipe train224 --batch-size 5 --drop-last",
+                "mixed --recipe train224 --batch-size 5",
             )
         ),
     ]

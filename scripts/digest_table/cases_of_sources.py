@@ -49,11 +49,11 @@ def shards():
     cases = [f"bench {tars} {labels} {SMALL} --index-dir none" for labels in readings]
     cases += [f"index {tars} {labels} --index-dir none" for labels in readings]
     cases += [
-        f"bench {tars} --recipe {recipe} --workers {n} --batch 5 {more} --index-dir none"
+        f"bench {tars} --recipe {recipe} --num-workers {n} --batch-size 5 {more} --index-dir none"
         for recipe, n, more in (
             ("train224", 0, "--epochs 2"),
             ("train224", 2, "--epochs 2 --sampler shard-shuffle"),
-            ("eval224", 8, "--epochs 2 --rank 1/2"),
+            ("eval224", 8, "--epochs 2 --rank 1 --world-size 2"),
             ("full", 2, "--sampler sequential"),
             ("train224", 3, "--epochs 8 --kill-workers-every 10"),
         )
@@ -95,21 +95,22 @@ def caches():
         # Copies of broken files are broken.
         policy = "--on-error substitute" if source == "broken" else ""
         cases.append(
-            f"cache build {source} {cache} {options} --workers {number % 3} && sha256 {cache} && "
+            f"cache build {source} {cache} {options} --num-workers {number % 3} && "
+            f"sha256 {cache} && "
             f"cache verify {cache} && cache info {cache} && "
             f"bench {cache} {SMALL} {policy} && "
-            f"bench {cache} {policy} --recipe full --workers 2 --batch 5 --epochs 2 "
+            f"bench {cache} {policy} --recipe full --num-workers 2 --batch-size 5 --epochs 2 "
             f"--sampler shard-shuffle && cache build {source} {cache} {options}"
         )
     cases += [
-        "cache build default cache-bad --encode copy --workers 1 && "
+        "cache build default cache-bad --encode copy --num-workers 1 && "
         "damage cache-bad/shard-000000.tar 70000 && cache verify cache-bad && "
         f"bench cache-bad {SMALL} --on-error substitute",
-        "cache build broken cache-stopped --encode raw --workers 2",
-        "cache build default cache-other --workers 1 && "
+        "cache build broken cache-stopped --encode raw --num-workers 2",
+        "cache build default cache-other --num-workers 1 && "
         "cache build default cache-other --encode raw && "
-        "cache build default cache-other --encode raw --force --workers 2 && sha256 cache-other",
-        "cache build default cache-killed --encode jpeg:80 --workers 2 --kill-workers-every 5 && "
+        "cache build default cache-other --encode raw --force --num-workers 2 && sha256 cache-other",
+        "cache build default cache-killed --encode jpeg:80 --num-workers 2 --kill-workers-every 5 && "
         "sha256 cache-killed",
         "cache verify default",
         "cache verify tars",

@@ -21,6 +21,7 @@ import cases
 import cases_of_devices
 from data import FOLDER, Data, behind_demo
 from runner import Runner
+from spelling import of_today
 from table import differences, dump
 
 
@@ -29,7 +30,7 @@ def main():
     binary = options.binary.resolve()
     if not os.access(binary, os.X_OK):
         sys.exit(f"digests: {options.binary} is no executable file")
-    want = json.loads(options.table.read_text()) if options.do == "compare" else None
+    want = of_today(json.loads(options.table.read_text())) if options.do == "compare" else None
     leave_out = options.leave_out if want else []
     for group in leave_out:
         if group not in want["cases"]:

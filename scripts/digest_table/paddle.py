@@ -11,8 +11,8 @@ FORMS = {
     "ICartoonDataset": "tab",
     "CustomLabelDataset": "paths",
 }
-RUN = "--batch 4 --limit 8 --workers 0"
-PLAN = "--workers 2 --batch 4 --sample 3"
+RUN = "--batch-size 4 --limit 8 --num-workers 0"
+PLAN = "--num-workers 2 --batch-size 4 --sample 3"
 
 
 def cases(data):

@@ -36,7 +36,7 @@ class Runner:
 
     def versions(self):
         """Of featherload and its decoders, out of the numeric profile."""
-        words = ["bench", "default", "--limit", "1", "--workers", "0", "--json"]
+        words = ["bench", "default", "--limit", "1", "--num-workers", "0", "--json"]
         done = subprocess.run([self.binary, *words], cwd=FOLDER, capture_output=True, check=True)
         return {name: json.loads(done.stdout)["profile"][name] for name in VERSIONS}
 

@@ -5,6 +5,6 @@ The sets: `default` (24 photo-like JPEGs in 5 classes), `mixed` (37 forms and fo
 shared data `photos` (66) and `fox` (12 of 1080 x 1920).
 """
 
-QUICK = "--workers 1 --batch 8"
-SMALL = "--recipe recipes/resize-shorter.yaml --workers 1 --batch 4"
+QUICK = "--num-workers 1 --batch-size 8"
+SMALL = "--recipe recipes/resize-shorter.yaml --num-workers 1 --batch-size 4"
 NO_LABELS = "--labels none --on-error skip"

@@ -147,7 +147,7 @@ def storm_builder(world, dice):
     jpeg = ("--resize", "shorter:40", "--encode", "jpeg:85")
     how = dice.choice(((), jpeg, ("--encode", "raw")))
     words = ["cache", "build", world.pictures, "--labels", "none", "--shard-size", "60000B"]
-    words += ["--workers", "2", *how]
+    words += ["--num-workers", "2", *how]
     want = world.folder / f"built-{'-'.join(how).replace(':', '') or 'copy'}"
     if not want.exists():
         world.call(*words[:3], want, *words[3:])

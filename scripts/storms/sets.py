@@ -63,17 +63,17 @@ class World:
     # Commands.
 
     def bench(self, epochs, source=None):
-        limit = str(int(self.row_limit_s * 1000))
+        limit = str(self.row_limit_s)
         return [
-            *("bench", source or self.pictures, "--recipe", self.recipe, "--batch", BATCH),
-            *("--depth", DEPTH, "--workers", WORKERS, "--epochs", epochs),
+            *("bench", source or self.pictures, "--recipe", self.recipe, "--batch-size", BATCH),
+            *("--depth", DEPTH, "--num-workers", WORKERS, "--epochs", epochs),
             *("--dtype", "u8", "--row-limit", limit, "--json", "--digest"),
         ]
 
     def steps(self, command, steps, *more):
-        limit = str(int(self.row_limit_s * 1000))
+        limit = str(self.row_limit_s)
         return [
-            *(command, self.scene, "--steps", steps, "--workers", 2, "--row-limit", limit),
+            *(command, self.scene, "--steps", steps, "--num-workers", 2, "--row-limit", limit),
             *("--json", "--digest", *more),
         ]
 
@@ -84,7 +84,7 @@ class World:
         words = [str(word) for word in words]
         key = tuple(words)
         if key not in self.truths:
-            at = words.index("--workers") + 1
+            at = words.index("--num-workers") + 1
             alone = [*words[:at], "0", *words[at + 1 :]]
             self.truths[key] = json.loads(self.call(*alone))
         return self.truths[key]

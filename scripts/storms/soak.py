@@ -93,7 +93,8 @@ def soak(world, options):
     lines.write_text("".join(f"{name} 0\n" for name in listed))
     words = ["bench", "--list", lines, "--root", world.folder / "demo", "--json", "--digest"]
     words += ["--on-error", "skip"]
-    words += ["--recipe", "eval224", "--sampler", "sequential", "--batch", 16, "--workers", 2]
+    words += ["--recipe", "eval224", "--sampler", "sequential"]
+    words += ["--batch-size", 16, "--num-workers", 2]
     alone = json.loads(world.call(*words[:-1], 0, "--epochs", 1))
     run = Run(world, [*words, "--epochs", 1_000_000])
     kills, points = Counter(), {"consumer": [], "coordinator": []}

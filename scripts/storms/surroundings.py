@@ -77,7 +77,7 @@ def storm_full_disk(world, dice):
     small = dice.choice((4, 16, 60, 100, 160, 240))
     script = (
         'b=$1 d=$2 s=$3; mount -t tmpfs -o size="$4"k none "$d" || exit 99; '
-        'build() { "$b" cache build "$s" "$d/c" --labels none --shard-size 60000B --workers 2; }; '
+        'build() { "$b" cache build "$s" "$d/c" --labels none --shard-size 60000B --num-workers 2; }; '
         'build; first=$?; [ "$first" = 0 ] || [ "$first" = 3 ] || [ "$first" = 2 ] || exit 98; '
         'mount -o remount,size=20m "$d" || exit 99; '
         'build && "$b" cache verify "$d/c" >&2 || exit 97; '
@@ -133,7 +133,7 @@ def storm_file_size(world, dice):
     else:
         target = world.folder / "limited"
         shutil.rmtree(target, ignore_errors=True)
-        words = ["cache", "build", world.pictures, target, "--labels", "none", "--workers", "2"]
+        words = ["cache", "build", world.pictures, target, "--labels", "none", "--num-workers", "2"]
     run = Run(world, words, limits=[(resource.RLIMIT_FSIZE, limit)])
     return run.finish(1.0)
 

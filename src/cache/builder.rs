@@ -46,9 +46,9 @@ use crate::sys::location::Location;
 ///     encode: Encoding::Raw,
 ///     ..BuildOptions::default()
 /// };
-/// // With `.workers(0)` by this process alone.
+/// // With `.num_workers(0)` by this process alone.
 /// let report = Builder::new(Source::detect(&src)?, &dst, options)
-///     .workers(0)
+///     .num_workers(0)
 ///     .build()?;
 /// assert!(report.complete && report.samples == 1);
 /// assert!(dst.join("shard-000000.tar").is_file());
@@ -111,7 +111,7 @@ impl Builder {
 
     /// Worker processes; 0 decodes in this process. Default: the CPUs that this
     /// process may use, by affinity and cgroup quota.
-    pub fn workers(mut self, workers: usize) -> Self {
+    pub fn num_workers(mut self, workers: usize) -> Self {
         self.crew.workers = Some(workers);
         self
     }

@@ -115,7 +115,7 @@ const MEASURED: &str = "positioned reads of all members of the first samples, in
 /// use featherload::cache::{self, BuildOptions, Builder};
 ///
 /// let source = Source::detect(&src)?;
-/// Builder::new(source, &dst, BuildOptions::default()).workers(0).build()?;
+/// Builder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
 /// let info = cache::info(&dst)?;
 /// assert!(info.complete && info.samples == 1 && info.encode == "copy");
 /// assert_eq!(info.sample_bytes.unwrap().most, 17);

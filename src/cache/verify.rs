@@ -33,7 +33,7 @@ use crate::sys::threads::with_pool;
 #[non_exhaustive]
 pub struct VerifyOptions {
     /// Threads that read, 1 at least; none = the usable CPUs.
-    pub workers: Option<usize>,
+    pub num_workers: Option<usize>,
 }
 
 /// Compares all bytes of the cache in the folder `path` with its checksums: its
@@ -59,7 +59,7 @@ pub struct VerifyOptions {
 /// use featherload::cache::{self, BuildOptions, Builder, FindingKind, VerifyOptions};
 ///
 /// let source = Source::detect(&src)?;
-/// Builder::new(source, &dst, BuildOptions::default()).workers(0).build()?;
+/// Builder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
 /// let verify = || cache::verify(&dst, &VerifyOptions::default(), &|_| {});
 /// assert!(verify()?.is_good());
 ///
@@ -86,12 +86,12 @@ pub fn verify(
     watch: &(dyn Fn(VerifyProgress) + Sync),
 ) -> Result<VerifyReport> {
     let began = Instant::now();
-    if options.workers == Some(0) {
-        return Err(Error::config("`threads` is 0: use at least 1"));
+    if options.num_workers == Some(0) {
+        return Err(Error::config("`num_workers` is 0: use at least 1"));
     }
     let subject = Subject::of(path)?;
     let found = Found::new(watch, subject.bytes);
-    let workers = options.workers.unwrap_or_else(default_workers);
+    let workers = options.num_workers.unwrap_or_else(default_workers);
     with_pool("featherload-verify", workers, |pool| {
         pool.scope(|scope| subject.begin(scope, &found));
     })?;

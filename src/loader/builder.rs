@@ -85,7 +85,7 @@ impl LoaderBuilder {
     /// Worker processes. 0 decodes in this process, without ring or
     /// coordinator: the same bytes, for debugging. Default: the CPUs that this
     /// process may use, by affinity and cgroup quota.
-    pub fn workers(mut self, workers: usize) -> Self {
+    pub fn num_workers(mut self, workers: usize) -> Self {
         self.crew.workers = Some(workers);
         self
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::data::scenes::Split;
 use crate::device::Device;
 use crate::loader::rays::RayKind;
-use crate::options::limits::seconds;
 use crate::options::scene::scene_options;
+use crate::options::units::read_seconds;
 use crate::picture::Background;
 use crate::plan::RaySampler;
 use crate::pool::sandbox::Sandbox;
@@ -25,7 +25,6 @@ scene_options! {
         split: Split,
         sampler: RaySampler,
         seed: u64,
-        rank: u32,
         start: u64,
         joining: u32,
         downscale: u32,
@@ -33,7 +32,7 @@ scene_options! {
         depths: bool,
         alpha: bool,
         background: Background,
-        workers: usize,
+        num_workers: usize,
         device: Device,
         /// Bytes.
         gpu_memory_limit: u64,
@@ -43,10 +42,10 @@ scene_options! {
         store_folder: PathBuf,
         share_store: bool,
         /// Seconds, where it is read as text.
-        #[serde(deserialize_with = "seconds")]
+        #[serde(deserialize_with = "read_seconds")]
         row_limit: Duration,
         /// Seconds, where it is read as text.
-        #[serde(deserialize_with = "seconds")]
+        #[serde(deserialize_with = "read_seconds")]
         hold_timeout: Duration,
         max_pixels: u64,
         /// Bytes.

@@ -17,22 +17,31 @@ macro_rules! scene_options {
         #[derive(Debug, Clone, Default, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct $name {
+            /// The place among those that train together: both or none.
+            pub rank: Option<u32>,
+            pub world_size: Option<u32>,
             $($(#[$meta])* pub $option: Option<$value>,)*
         }
 
         impl $name {
             /// The run that they describe.
+            ///
+            /// # Errors
+            /// One of `rank` and `world_size` alone.
             pub fn builder(
                 self,
                 scene: impl Into<crate::loader::rays::SceneSource>,
-            ) -> crate::loader::rays::SceneBuilder<$kind> {
-                let mut builder = crate::loader::rays::SceneRun::builder(scene);
+            ) -> crate::error::Result<crate::loader::rays::SceneBuilder<$kind>> {
+                let mut builder = crate::loader::rays::SceneRun::<$kind>::builder(scene);
+                if let Some(rank) = crate::options::place(self.rank, self.world_size)? {
+                    builder = builder.rank(rank);
+                }
                 $(
                     if let Some(value) = self.$option {
                         builder = builder.$option(value);
                     }
                 )*
-                builder
+                Ok(builder)
             }
         }
     };

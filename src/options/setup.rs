@@ -6,7 +6,7 @@
 use crate::configs::paddle::{Environment, Options, Training};
 use crate::error::{Error, Result};
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
-use crate::options::{LoaderOptions, SourceOptions};
+use crate::options::{LoaderOptions, SourceOptions, set_given};
 use crate::plan::Sampler;
 use crate::recipe::{Dtype, Op, Recipe};
 
@@ -102,9 +102,9 @@ impl Setup {
     }
 
     /// Worker processes; none leaves their number to the builder.
-    pub fn workers(&self) -> Option<usize> {
+    pub fn num_workers(&self) -> Option<usize> {
         self.loader
-            .workers
+            .num_workers
             .or(self.training.as_ref().map(|t| t.workers))
     }
 
@@ -130,12 +130,20 @@ impl Setup {
             .batch_size(self.batch())
             .seed(said.seed.or(training.map(|t| t.seed)).unwrap_or(0))
             .sampler(sampler)
-            .tail(said.tail.or(training.map(|t| t.tail)).unwrap_or_default())
-            .rank(said.rank.or(training.map(|t| t.rank)).unwrap_or_default())
+            .tail(
+                said.tail()?
+                    .or(training.map(|t| t.tail))
+                    .unwrap_or_default(),
+            )
+            .rank(
+                said.place()?
+                    .or(training.map(|t| t.rank))
+                    .unwrap_or_default(),
+            )
             .on_error(said.on_error.unwrap_or(on_error))
             .device(said.device);
-        if let Some(n) = self.workers() {
-            b = b.workers(n);
+        if let Some(n) = self.num_workers() {
+            b = b.num_workers(n);
         }
         if let Some(scales) = &said.multi_scale {
             b = b.multi_scale(scales.clone());
@@ -155,51 +163,12 @@ impl Setup {
 impl LoaderOptions {
     /// What no config says anything of.
     fn limits(&self, mut b: LoaderBuilder) -> LoaderBuilder {
-        if let Some(weights) = &self.sample_weights {
-            b = b.sample_weights(weights.clone());
-        }
-        if let Some(upload) = self.upload {
+        if let Some(upload) = self.upload.upload() {
             b = b.upload(upload);
         }
-        if let Some(on) = self.decode_on {
-            b = b.decode_on(on);
-        }
-        if let Some(bytes) = self.gpu_memory_limit {
-            b = b.gpu_memory_limit(bytes);
-        }
-        if let Some(slots) = self.depth {
-            b = b.depth(slots);
-        }
-        if let Some(bytes) = self.memory_limit {
-            b = b.memory_limit(bytes);
-        }
-        if let Some(sandbox) = self.sandbox {
-            b = b.sandbox(sandbox);
-        }
-        if let Some(limit) = self.row_limit {
-            b = b.row_limit(limit);
-        }
-        if let Some(limit) = self.hold_timeout {
-            b = b.hold_timeout(limit);
-        }
-        if let Some(pixels) = self.max_pixels {
-            b = b.max_pixels(pixels);
-        }
-        if let Some(bytes) = self.max_scratch {
-            b = b.max_scratch(bytes);
-        }
-        if let Some(epochs) = self.epochs {
-            b = b.epochs(epochs);
-        }
-        if let Some(at) = self.start {
-            b = b.start(at);
-        }
-        if let Some(state) = &self.resume {
-            b = b.resume(state.clone());
-        }
-        if let Some(helper) = &self.helper {
-            b = b.helper(helper);
-        }
+        set_given!(b, self,
+            sample_weights decode_on gpu_memory_limit depth memory_limit sandbox row_limit
+            hold_timeout max_pixels max_scratch epochs start resume helper);
         b
     }
 }

@@ -1,4 +1,6 @@
-//! Where samples come from, as a caller says it: one place and what is said of it.
+//! Where samples come from: one place, and the options of how it is read.
+//!
+//! This struct is the definition of each option, as `loader` is of a run's.
 //!
 //! In the consumer. Never in here: reading the data set.
 
@@ -15,50 +17,109 @@ use crate::data::index::{
 use crate::error::{Error, Result};
 use crate::fetch::FetchOptions;
 use crate::loader::Source;
+#[cfg(feature = "cli")]
+use crate::options::cli::{self, one_of};
+#[cfg(feature = "cli")]
+use crate::options::units;
 
 /// A data set and how it is read. What is left out is found out or has a default.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceOptions {
-    /// What [`Source::detect`] tells apart.
+    /// Where samples come from: what [`Source::detect`] tells apart.
+    #[cfg_attr(feature = "cli", arg(value_name = "SRC", help = cli::source_help(), long_help = cli::source_long_help(), help_heading = cli::SOURCE))]
     pub path: Option<PathBuf>,
-    /// A list file or a table whose paths are relative to `path`, or to `root`.
+
+    /// A list file or a table whose paths are relative to SRC, or to --root.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = cli::SOURCE))]
     pub list: Option<PathBuf>,
+
+    /// Where labels come from. `none` takes every image under SRC, recursively. Of
+    /// tar shards `auto` is the field `cls`, or the only one that ends in it (label.cls),
+    /// when samples have it.
+    #[cfg_attr(feature = "cli", arg(long, default_value = "auto", value_parser = one_of::<LabelSource>(&["auto", "none"]), help_heading = cli::SOURCE))]
     pub labels: LabelSource,
-    /// Class names, one a line: the line's number, from 0, is the label.
+
+    /// Class names, one a line: the line's number, from 0, is the label. For a
+    /// validation folder, or tar shards or a table whose labels are names, that lack a
+    /// class.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = cli::SOURCE))]
     pub classes: Option<PathBuf>,
-    /// Folder that the paths of a list file or a table are relative to; by default the
-    /// file's own.
+
+    /// Folder that paths of a list file or a table are relative to (default: the file's
+    /// own).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub root: Option<PathBuf>,
-    /// Separator of path and label in a list file: one byte, or `\t`; by default blanks.
+
+    /// Separator of path and label in a list file (default: blanks). With it a .csv is a
+    /// list without a header line.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "CHAR", help_heading = cli::SOURCE))]
     pub delimiter: Option<String>,
-    /// Let the paths of a list file or a table leave the root.
+
+    /// Let paths of a list file or a table leave the root.
+    #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
     pub allow_outside: bool,
-    /// Folder of box files, one for each picture of a list file.
+
+    /// Folder of box files, one for each picture of a list file (a/1.txt for a/1.jpg):
+    /// the last line, `x0 y0 x1 y1`, is the part that counts as the picture.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub boxes: Option<PathBuf>,
-    /// Column of the paths of a table.
+
+    /// Column of a table that has the paths (default: `file_name`, or another usual name);
+    /// of JSON lines a key, or a JSON pointer (/a/b).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub path_column: Option<String>,
-    /// Column of the pictures of Parquet files.
+
+    /// Column of Parquet files that has the pictures (default: the only one that there is, or
+    /// `image`).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub image_column: Option<String>,
-    /// Column of the labels of a table, or of Parquet files; of a table several, with a comma
-    /// between two.
+
+    /// Column of a table or of Parquet files that has the labels, class numbers or names (default:
+    /// `label`, `class`, `category`, `target`, or the only one with a similar name; without one
+    /// there are none); several columns of a table are a vector of their numbers.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", conflicts_with = "labels", help_heading = cli::SOURCE))]
     pub label_column: Option<String>,
-    /// Stands behind each path of a table.
+
+    /// Put behind each path of a table, such as .jpg where a column has ids.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = cli::SOURCE))]
     pub path_suffix: Option<String>,
-    /// Pictures of tar shards: the field, such as `image.jpg`, or several with a semicolon
-    /// between two.
+
+    /// Pictures of tar shards: the field, such as image.jpg of 0.image.jpg (default: jpg or
+    /// another extension of pictures, or else the only field that ends in one). Of several
+    /// with `;` between two, the first that a sample has.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "EXT", help_heading = cli::SOURCE))]
     pub image_field: Option<String>,
-    /// Labels of tar shards: the field of this extension.
+
+    /// Labels of tar shards: the field of this extension (a class number, numbers
+    /// or a class name).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "EXT", conflicts_with = "labels", help_heading = cli::SOURCE))]
     pub label_field: Option<String>,
-    /// Labels of tar shards: `[EXT:]POINTER` into a JSON field.
+
+    /// Labels of tar shards: what stands at this JSON pointer (/a/b) of the field
+    /// `json`, or EXT: a class number, a class name or an array of numbers.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "[EXT:]POINTER", conflicts_with_all = ["labels", "label_field"], help_heading = cli::SOURCE))]
     pub label_json: Option<String>,
-    /// Where the index of tar shards is kept; `none` keeps none.
+
+    /// Where the index of tar shards is kept, so that their headers are read once
+    /// (default: $XDG_CACHE_HOME/featherload, or ~/.cache/featherload); `none` keeps none.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR|none", help_heading = cli::SOURCE))]
     pub index_dir: Option<PathBuf>,
-    /// Of a data set in an object store: the folder that its shards come to.
+
+    /// Of a data set in an object store: the folder that its shards come to, which all ranks of a
+    /// machine share (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub fetch_dir: Option<PathBuf>,
-    /// Of a data set in an object store: most bytes that its folder may hold.
+
+    /// Of a data set in an object store: most bytes that its folder may hold, such as 200G
+    /// (default: all of it, where that is at most half of what is free).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::SOURCE))]
     pub fetch_limit: Option<u64>,
-    /// Of a data set in an object store: follow redirects to other hosts.
+
+    /// Of a data set in an object store: follow redirects to other hosts, such as those of public
+    /// download sites. Addresses of this machine and of private networks stay closed.
+    #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
     pub allow_redirects: bool,
 }
 

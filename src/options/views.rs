@@ -10,10 +10,9 @@ use std::time::Duration;
 use crate::data::scenes::Split;
 use crate::device::Device;
 use crate::loader::views::ViewKind;
-use crate::options::limits::seconds;
 use crate::options::scene::scene_options;
+use crate::options::units::read_seconds;
 use crate::picture::Background;
-use crate::plan::Rank;
 use crate::pool::sandbox::Sandbox;
 
 scene_options! {
@@ -26,24 +25,23 @@ scene_options! {
         float: bool,
         shuffle: bool,
         seed: u64,
-        rank: Rank,
         start: u64,
         downscale: u32,
         masks: bool,
         depths: bool,
         alpha: bool,
         background: Background,
-        workers: usize,
+        num_workers: usize,
         depth: u32,
         /// Bytes.
         memory_limit: u64,
         store_folder: PathBuf,
         share_store: bool,
         /// Seconds, where it is read as text.
-        #[serde(deserialize_with = "seconds")]
+        #[serde(deserialize_with = "read_seconds")]
         row_limit: Duration,
         /// Seconds, where it is read as text.
-        #[serde(deserialize_with = "seconds")]
+        #[serde(deserialize_with = "read_seconds")]
         hold_timeout: Duration,
         device: Device,
         /// Bytes.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::length::EpochLength;
+use super::place::Rank;
 use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use super::tail::Tail;
 use crate::error::{Error, Result};
@@ -76,15 +77,7 @@ impl PlanOptions {
                 "`batch_size` is 0: use at least 1",
             ));
         }
-        if self.world == 0 || self.rank >= self.world {
-            return Err(Error::option(
-                "rank",
-                format!(
-                    "`rank` is {} of {}: ranks count from 0",
-                    self.rank, self.world
-                ),
-            ));
-        }
+        Rank::new(self.rank, self.world).check()?;
         // Sizes of whole epochs leave rows as they are.
         let scales = self.multi_scale.as_ref();
         let changes_rows = scales.is_some_and(|scales| scales.first_epochs.is_empty());

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
+
 /// A process's place among those that train together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rank {
@@ -16,6 +18,21 @@ impl Rank {
     #[must_use]
     pub fn new(rank: u32, world: u32) -> Self {
         Self { rank, world }
+    }
+
+    /// # Errors
+    /// A number that is not below the number of processes.
+    pub(crate) fn check(self) -> Result<()> {
+        if self.rank < self.world {
+            return Ok(());
+        }
+        Err(Error::option(
+            "rank",
+            format!(
+                "`rank` is {} of {}: ranks count from 0",
+                self.rank, self.world
+            ),
+        ))
     }
 }
 

@@ -102,8 +102,8 @@ pub(crate) fn count_of(workers: usize) -> Result<u32> {
     match u32::try_from(workers) {
         Ok(count) if count <= MAX_LANES => Ok(count),
         _ => Err(Error::option(
-            "workers",
-            format!("`workers` is {workers}: use at most {MAX_LANES}"),
+            "num_workers",
+            format!("`num_workers` is {workers}: use at most {MAX_LANES}"),
         )),
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn check_proc() -> Result<()> {
         Ok(_) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Err(Error::config(format!(
             "worker processes need /proc, which is not mounted here (read {tasks}: {e}): mount \
-             it, or use `workers: 0`"
+             it, or use `num_workers: 0`"
         ))),
         Err(e) => Err(Error::io_at("read", tasks, e)),
     }

@@ -14,7 +14,7 @@ use crate::common::{self, builder};
 fn warm(dir: &std::path::Path, recipe: Recipe, sampler: Sampler, batch: u32) -> Vec<u64> {
     let mut loader = builder(dir)
         .sampler(sampler)
-        .workers(0)
+        .num_workers(0)
         .recipe(recipe)
         .batch_size(batch)
         .build()

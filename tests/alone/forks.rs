@@ -42,9 +42,13 @@ fn in_a_copy(child: impl FnOnce() -> bool) {
 
 pub fn forked_workers_give_the_stream_of_none() {
     let dir = data(6, 9);
-    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 2);
+    let want = stream(&mut builder(dir.path()).num_workers(0).build().unwrap(), 2);
     for workers in [1, 3] {
-        let make = || builder(dir.path()).workers(workers).launch(Launch::Fork);
+        let make = || {
+            builder(dir.path())
+                .num_workers(workers)
+                .launch(Launch::Fork)
+        };
         let mut loader = make().build().unwrap();
         assert_same(&stream(&mut loader, 2), &want, "forked");
         drop(loader);
@@ -72,7 +76,7 @@ pub fn forked_processes_keep_no_handler() {
     };
     set(nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
     let mut loader = builder(dir.path())
-        .workers(2)
+        .num_workers(2)
         .launch(Launch::Fork)
         .build()
         .unwrap();
@@ -97,7 +101,7 @@ pub fn forked_processes_keep_no_handler() {
 
 pub fn a_second_thread_forbids_the_fork() {
     let dir = data(1, 9);
-    let make = || builder(dir.path()).workers(1).launch(Launch::Fork);
+    let make = || builder(dir.path()).num_workers(1).launch(Launch::Fork);
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || told.recv());
     let e = make().build().unwrap_err();
@@ -122,9 +126,9 @@ pub fn a_forked_copy_of_a_forked_pool_is_harmless() {
 
 fn copies(launch: impl Fn(LoaderBuilder) -> LoaderBuilder) {
     let dir = data(6, 9);
-    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 3);
+    let want = stream(&mut builder(dir.path()).num_workers(0).build().unwrap(), 3);
     let make = || {
-        launch(builder(dir.path()).workers(2).depth(3).epochs(3))
+        launch(builder(dir.path()).num_workers(2).depth(3).epochs(3))
             .build()
             .unwrap()
     };
@@ -185,7 +189,7 @@ fn trainer(launch: Launch) {
             ForkResult::Child => {
                 drop(from);
                 let mut loader = builder(dir.path())
-                    .workers(2)
+                    .num_workers(2)
                     .launch(launch)
                     .epochs(u64::MAX)
                     .build()

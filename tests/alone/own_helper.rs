@@ -39,7 +39,7 @@ pub fn play() -> Option<ExitCode> {
     }
     let epoch = || -> featherload::Result<usize> {
         let source = Source::detect(env::var_os(DATA).unwrap())?;
-        let mut builder = Loader::builder(source).workers(2).batch_size(4);
+        let mut builder = Loader::builder(source).num_workers(2).batch_size(4);
         if role == "names itself" {
             builder = builder.helper(env::current_exe().unwrap());
         }

@@ -33,7 +33,7 @@ fn load(file: &Path, max_scratch: u64) -> Result<usize, FaultKind> {
 fn fault(file: &Path, max_scratch: u64) -> Option<FaultKind> {
     let mut loader = Loader::builder(Source::detect(file.parent().unwrap()).unwrap())
         .recipe(Recipe::eval224())
-        .workers(0)
+        .num_workers(0)
         .batch_size(1)
         .on_error(OnError::Skip)
         .max_scratch(max_scratch)

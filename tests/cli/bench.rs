@@ -20,13 +20,19 @@ fn with_env(args: &[&str], env: &[(&str, &str)]) -> Output {
     command(args).envs(env.iter().copied()).output().unwrap()
 }
 
-/// `bench SRC --json --batch 8 ...`, which must end with 0: its one object.
+/// `bench SRC --json --batch-size 8 ...`, which must end with 0: its one object.
 fn bench(source: &Path, args: &[&str]) -> Value {
     bench_env(source, args, &[])
 }
 
 fn bench_env(source: &Path, args: &[&str], env: &[(&str, &str)]) -> Value {
-    let mut all = vec!["bench", source.to_str().unwrap(), "--json", "--batch", "8"];
+    let mut all = vec![
+        "bench",
+        source.to_str().unwrap(),
+        "--json",
+        "--batch-size",
+        "8",
+    ];
     all.extend_from_slice(args);
     let out = with_env(&all, env);
     assert_eq!(code(&out), 0, "{args:?}: {}", stderr(&out));
@@ -66,10 +72,10 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
         ),
         (&["bench", good, "--start", "3"], &["EPOCH:BATCH"]),
         (&["bench", good, "--start", "0:77"], &["77", "1 batches"]),
-        (&["bench", good, "--workers", "many"], &["many"]),
+        (&["bench", good, "--num-workers", "many"], &["many"]),
         (
-            &["bench", good, "--batch", "0", "--workers", "0"],
-            &["--batch` is 0"],
+            &["bench", good, "--batch-size", "0", "--num-workers", "0"],
+            &["--batch-size` is 0"],
         ),
         (
             &["bench", good, "--resume", "/nowhere/state"],
@@ -91,7 +97,7 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
         }
     }
     let out = with_env(
-        &["bench", good, "--workers", "0"],
+        &["bench", good, "--num-workers", "0"],
         &[("FEATHERLOAD_CPU", "avx9000")],
     );
     assert_eq!(code(&out), 2, "{}", stderr(&out));
@@ -163,14 +169,14 @@ fn numbers_out_of_range_are_refused() {
         );
     }
     refused(
-        &["bench", good, "--max-scratch", "17592186044416"],
-        &["--max-scratch", "17592186044415"],
+        &["bench", good, "--max-scratch", "1048577T"],
+        &["--max-scratch", "1048576T"],
     );
     // The product of samples and epochs has no room in a number.
     let epochs = u64::MAX.to_string();
     let out = bench(
         dir.path(),
-        &["--epochs", &epochs, "--limit", "3", "--workers", "1"],
+        &["--epochs", &epochs, "--limit", "3", "--num-workers", "1"],
     );
     assert_eq!(out["samples"], 3);
 }
@@ -225,7 +231,7 @@ fn a_run_without_an_epoch_says_that_there_is_nothing_to_do() {
     ] {
         for workers in ["0", "1"] {
             refused(
-                &[&["bench", good, "--workers", workers], args].concat(),
+                &[&["bench", good, "--num-workers", workers], args].concat(),
                 &["nothing to do", "--epochs"],
             );
         }
@@ -243,7 +249,15 @@ fn a_file_that_is_read_or_written_elsewhere_is_not_replaced() {
     let (list, failures) = (at("list.txt"), at("failures.txt"));
     fs::write(&list, "class0/000.jpg 0\n").unwrap();
     let root = dir.path().to_str().unwrap();
-    let of_list = ["bench", "--list", &list, "--root", root, "--workers", "0"];
+    let of_list = [
+        "bench",
+        "--list",
+        &list,
+        "--root",
+        root,
+        "--num-workers",
+        "0",
+    ];
     for (more, other) in [
         (&["--save-state", &list][..], "--list"),
         (&["--svg", &list], "--list"),
@@ -258,7 +272,7 @@ fn a_file_that_is_read_or_written_elsewhere_is_not_replaced() {
     assert_eq!(fs::read_to_string(&list).unwrap(), "class0/000.jpg 0\n");
     // A number is no file, whatever a file is called.
     let out = command(&of_list)
-        .args(["--batch", "1", "--save-state", "1"])
+        .args(["--batch-size", "1", "--save-state", "1"])
         .current_dir(dir.path())
         .output()
         .unwrap();
@@ -273,7 +287,7 @@ fn a_state_that_cannot_be_written_is_found_before_the_run() {
     let check = |file: &Path, words: &[&str]| {
         let name = file.to_str().unwrap();
         refused(
-            &["bench", good, "--workers", "0", "--save-state", name],
+            &["bench", good, "--num-workers", "0", "--save-state", name],
             &[&["--save-state", name], words].concat(),
         );
     };
@@ -292,7 +306,14 @@ fn a_state_that_cannot_be_written_is_found_before_the_run() {
     check(&shard, &["holds no text", "another file"]);
     assert_eq!(fs::read(&shard).unwrap(), [b'a', 0, 0]);
     // A device is written to, and not replaced.
-    let out = featherload(&["bench", good, "--workers", "0", "--save-state", "/dev/full"]);
+    let out = featherload(&[
+        "bench",
+        good,
+        "--num-workers",
+        "0",
+        "--save-state",
+        "/dev/full",
+    ]);
     assert_eq!(code(&out), 3, "{}", stderr(&out));
     assert!(
         fs::metadata("/dev/full")
@@ -306,7 +327,7 @@ fn a_state_that_cannot_be_written_is_found_before_the_run() {
     let file = dir.path().join("state.json");
     bench(
         dir.path(),
-        &["--workers", "0", "--save-state", file.to_str().unwrap()],
+        &["--num-workers", "0", "--save-state", file.to_str().unwrap()],
     );
     assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
     assert!(fs::read_to_string(&file).unwrap().starts_with('{'));
@@ -318,13 +339,16 @@ fn a_failed_sample_exits_with_3_under_stop_and_0_under_skip() {
     fs::write(dir.path().join("class1/bad.jpg"), b"").unwrap();
     let source = dir.path().to_str().unwrap();
     for workers in ["0", "2"] {
-        let out = featherload(&["bench", source, "--json", "--workers", workers]);
+        let out = featherload(&["bench", source, "--json", "--num-workers", workers]);
         assert_eq!(code(&out), 3, "{}", stderr(&out));
         for word in ["bad.jpg", "--on-error skip", "--on-error substitute"] {
             assert!(stderr(&out).contains(word), "{}", stderr(&out));
         }
         assert_eq!(out.stdout, b"");
-        let report = bench(dir.path(), &["--on-error", "skip", "--workers", workers]);
+        let report = bench(
+            dir.path(),
+            &["--on-error", "skip", "--num-workers", workers],
+        );
         assert_eq!(report["samples"], 17);
         assert_eq!(
             (&report["failed"], &report["skipped"]),
@@ -341,7 +365,7 @@ fn a_failed_sample_exits_with_3_under_stop_and_0_under_skip() {
         assert!(failure["reason"].as_str().unwrap().contains("empty"));
     }
     // For people: named as well.
-    let out = featherload(&["bench", source, "--on-error", "skip", "--workers", "1"]);
+    let out = featherload(&["bench", source, "--on-error", "skip", "--num-workers", "1"]);
     assert_eq!(code(&out), 0);
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(
@@ -355,7 +379,7 @@ fn a_substituted_sample_is_counted_and_named_with_the_one_in_its_place() {
     let dir = data(2, 8);
     fs::write(dir.path().join("class1/bad.jpg"), b"").unwrap();
     let run = |policy: &str, workers: &str| {
-        let options = ["--on-error", policy, "--workers", workers, "--digest"];
+        let options = ["--on-error", policy, "--num-workers", workers, "--digest"];
         bench(dir.path(), &options)
     };
     let skipped = run("skip", "2");
@@ -383,7 +407,7 @@ fn a_substituted_sample_is_counted_and_named_with_the_one_in_its_place() {
         source,
         "--on-error",
         "substitute",
-        "--workers",
+        "--num-workers",
         "1",
     ]);
     assert_eq!(code(&out), 0);
@@ -400,8 +424,8 @@ fn a_repeated_row_whose_sample_is_bad_is_counted_as_repeated_too() {
     fs::write(dir.path().join("class0/0.jpg"), b"").unwrap();
     for workers in ["0", "2"] {
         for (policy, substituted) in [("skip", 0), ("substitute", 1)] {
-            let options = ["--on-error", policy, "--workers", workers];
-            let ranks = ["--no-shuffle", "--rank", "2/3"];
+            let options = ["--on-error", policy, "--num-workers", workers];
+            let ranks = ["--no-shuffle", "--rank", "2", "--world-size", "3"];
             let report = bench(dir.path(), &[&options[..], &ranks].concat());
             let counts = ["samples", "repeated", "failed", "substituted"].map(|key| &report[key]);
             assert_eq!(counts, [2, 1, 1, substituted], "{policy}");
@@ -415,7 +439,7 @@ fn the_json_object_has_the_names_of_the_contract() {
     for workers in [0u64, 2] {
         let report = bench(
             dir.path(),
-            &["--workers", &workers.to_string(), "--epochs", "100"],
+            &["--num-workers", &workers.to_string(), "--epochs", "100"],
         );
         for key in [
             "images_per_s",
@@ -448,7 +472,7 @@ fn an_interrupted_run_reports_and_the_pool_says_on_stderr_who_died() {
     let mut child = Command::new(FEATHERLOAD)
         .arg("bench")
         .arg(dir.path())
-        .args(["--json", "--workers", "3", "--epochs", "1000000000"])
+        .args(["--json", "--num-workers", "3", "--epochs", "1000000000"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -490,14 +514,14 @@ fn a_digest_does_not_depend_on_who_does_the_work() {
         let args: Vec<&str> = ["--epochs", "2"].iter().chain(args).copied().collect();
         digest(dir.path(), &args)
     };
-    let want = run(&["--workers", "0"]);
+    let want = run(&["--num-workers", "0"]);
     assert_eq!(want.len(), 32);
     for args in [
-        &["--workers", "1"][..],
-        &["--workers", "4"],
-        &["--workers", "2", "--launch", "fork"],
-        &["--workers", "3", "--depth", "7"],
-        &["--workers", "3", "--kill-workers-every", "5"],
+        &["--num-workers", "1"][..],
+        &["--num-workers", "4"],
+        &["--num-workers", "2", "--launch", "fork"],
+        &["--num-workers", "3", "--depth", "7"],
+        &["--num-workers", "3", "--kill-workers-every", "5"],
     ] {
         assert_eq!(run(args), want, "{args:?}");
     }
@@ -511,12 +535,12 @@ fn a_digest_does_not_depend_on_who_does_the_work() {
         &["--recipe", "eval224"],
         &["--drop-last"],
         &["--pad-last"],
-        &["--rank", "1/2"],
+        &["--rank", "1", "--world-size", "2"],
     ] {
-        let args: Vec<&str> = ["--workers", "0"].iter().chain(args).copied().collect();
+        let args: Vec<&str> = ["--num-workers", "0"].iter().chain(args).copied().collect();
         assert_ne!(run(&args), want, "{args:?}");
     }
-    let bf16 = |workers| run(&["--dtype", "bf16", "--workers", workers]);
+    let bf16 = |workers| run(&["--dtype", "bf16", "--num-workers", workers]);
     assert_eq!(bf16("2"), bf16("0"));
 }
 
@@ -524,7 +548,7 @@ fn a_digest_does_not_depend_on_who_does_the_work() {
 fn without_a_device_workers_decode_or_the_run_is_refused() {
     let dir = data(2, 5);
     let folder = dir.path().to_str().unwrap();
-    let run = |on: &str| digest(dir.path(), &["--workers", "1", "--decode-on", on]);
+    let run = |on: &str| digest(dir.path(), &["--num-workers", "1", "--decode-on", on]);
     assert_eq!(run("auto"), run("cpu"));
     for command in ["bench", "plan"] {
         refused(
@@ -533,7 +557,7 @@ fn without_a_device_workers_decode_or_the_run_is_refused() {
         );
         refused(
             &[command, folder, "--decode-on", "both"],
-            &["'both' is unknown: use auto, gpu, or cpu"],
+            &["invalid value 'both'", "auto, gpu, cpu"],
         );
     }
 }
@@ -542,7 +566,7 @@ fn without_a_device_workers_decode_or_the_run_is_refused() {
 fn every_instruction_set_gives_the_same_digest() {
     let dir = data(6, 9);
     for recipe in ["train224", "eval224"] {
-        let args = ["--recipe", recipe, "--digest", "--workers"];
+        let args = ["--recipe", recipe, "--digest", "--num-workers"];
         let run = |workers: &str, level: &str| {
             let args: Vec<&str> = args.iter().copied().chain([workers]).collect();
             let out = bench_env(dir.path(), &args, &[("FEATHERLOAD_CPU", level)]);
@@ -568,7 +592,10 @@ fn every_instruction_set_gives_the_same_digest() {
 #[test]
 fn start_limit_and_state_cut_the_stream_where_they_say() {
     let dir = data(6, 9); // 7 batches of 8 an epoch
-    let full = bench(dir.path(), &["--epochs", "3", "--digest", "--workers", "2"]);
+    let full = bench(
+        dir.path(),
+        &["--epochs", "3", "--digest", "--num-workers", "2"],
+    );
     let epochs = full["digests"].as_array().unwrap();
     assert_eq!(epochs.len(), 3);
     let from_one = bench(
@@ -579,7 +606,7 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
             "--start",
             "1:0",
             "--digest",
-            "--workers",
+            "--num-workers",
             "2",
         ],
     );
@@ -587,7 +614,7 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
     assert_eq!(from_one["samples"], 108);
     let limited = bench(
         dir.path(),
-        &["--epochs", "3", "--limit", "24", "--workers", "2"],
+        &["--epochs", "3", "--limit", "24", "--num-workers", "2"],
     );
     assert_eq!(limited["samples"], 24);
 
@@ -595,7 +622,7 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
         let files = tempfile::tempdir().unwrap();
         let file = files.path().join("state.json");
         let state = file.to_str().unwrap();
-        let args = ["--epochs", "3", "--workers", workers];
+        let args = ["--epochs", "3", "--num-workers", workers];
         let with = |more: &[&str]| {
             let args: Vec<&str> = args.iter().chain(more).copied().collect();
             bench(dir.path(), &args)
@@ -621,13 +648,14 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
         saved("24");
         let of_rank = |rank: &str| {
             let source = dir.path().to_str().unwrap();
-            let elsewhere = ["--resume", state, "--rank", rank, "--batch", "5", "--json"];
-            let out = featherload(&[&["bench", source][..], &args, &elsewhere].concat());
+            let elsewhere = ["--resume", state, "--rank", rank, "--world-size", "2"];
+            let shape = ["--batch-size", "5", "--json"];
+            let out = featherload(&[&["bench", source][..], &args, &elsewhere, &shape].concat());
             assert_eq!(code(&out), 0, "{}", stderr(&out));
             let report: Value = serde_json::from_slice(&out.stdout).unwrap();
             report["samples"].as_u64().unwrap()
         };
-        assert_eq!(of_rank("0/2") + of_rank("1/2"), 30 + 2 * 54);
+        assert_eq!(of_rank("0") + of_rank("1"), 30 + 2 * 54);
         saved("70");
         assert_eq!(
             fs::read_dir(files.path()).unwrap().count(),
@@ -637,9 +665,9 @@ fn start_limit_and_state_cut_the_stream_where_they_say() {
         let out = featherload(&[
             "bench",
             dir.path().to_str().unwrap(),
-            "--batch",
+            "--batch-size",
             "8",
-            "--workers",
+            "--num-workers",
             workers,
             "--resume",
             state,
@@ -660,9 +688,9 @@ fn the_state_of_a_run_that_failed_is_the_failed_batch() {
     let args = [
         "bench",
         dir.path().to_str().unwrap(),
-        "--batch",
+        "--batch-size",
         "8",
-        "--workers",
+        "--num-workers",
         "2",
         "--no-shuffle",
         "--labels",
@@ -690,8 +718,8 @@ fn a_closed_pipe_is_no_error() {
     let source = dir.path().to_str().unwrap();
     let saved = dir.path().join("saved.index");
     for args in [
-        &["bench", source, "--json", "--workers", "1"][..],
-        &["bench", source, "--workers", "0"],
+        &["bench", source, "--json", "--num-workers", "1"][..],
+        &["bench", source, "--num-workers", "0"],
         &["index", source, "--json", "--save", saved.to_str().unwrap()],
     ] {
         let mut child = Command::new(FEATHERLOAD)
@@ -726,7 +754,7 @@ fn a_closed_pipe_is_no_error() {
 fn a_saved_index_and_a_list_give_what_the_folder_gives() {
     let dir = data(4, 8);
     let files = tempfile::tempdir().unwrap();
-    let want = digest(dir.path(), &["--workers", "2"]);
+    let want = digest(dir.path(), &["--num-workers", "2"]);
 
     let saved = files.path().join("index");
     let out = featherload(&[
@@ -742,8 +770,8 @@ fn a_saved_index_and_a_list_give_what_the_folder_gives() {
         (&report["samples"], &report["classes"]),
         (&32.into(), &4.into())
     );
-    assert_eq!(digest(&saved, &["--workers", "2"]), want);
-    assert_eq!(digest(&saved, &["--workers", "0"]), want);
+    assert_eq!(digest(&saved, &["--num-workers", "2"]), want);
+    assert_eq!(digest(&saved, &["--num-workers", "0"]), want);
 
     // The same samples in the same order with the same labels.
     let lines = |label: fn(u64) -> u64| {
@@ -752,7 +780,7 @@ fn a_saved_index_and_a_list_give_what_the_folder_gives() {
             .collect::<String>()
     };
     let list = files.path().join("list.txt");
-    let root = ["--root", dir.path().to_str().unwrap(), "--workers", "1"];
+    let root = ["--root", dir.path().to_str().unwrap(), "--num-workers", "1"];
     fs::write(&list, lines(|class| class)).unwrap();
     assert_eq!(digest(&list, &root), want);
     fs::write(&list, lines(|class| class + 1)).unwrap();
@@ -760,10 +788,10 @@ fn a_saved_index_and_a_list_give_what_the_folder_gives() {
     // Paths are relative to the list when no root is given.
     let beside = dir.path().join("list.txt");
     fs::write(&beside, lines(|class| class)).unwrap();
-    assert_eq!(digest(&beside, &["--workers", "1"]), want);
+    assert_eq!(digest(&beside, &["--num-workers", "1"]), want);
     // A flat folder has no labels: another digest, the same samples.
     let flat = class_folder(&files.path().join("flat"), 1, 8).join("class0");
-    assert_eq!(bench(&flat, &["--workers", "1"])["samples"], 8);
+    assert_eq!(bench(&flat, &["--num-workers", "1"])["samples"], 8);
 }
 
 #[test]
@@ -779,7 +807,7 @@ fn the_ceiling_is_measured_beside_the_loader() {
                 "2",
                 "--window",
                 "0.1",
-                "--workers",
+                "--num-workers",
                 "1",
             ],
         );
@@ -795,12 +823,12 @@ fn a_report_says_what_workers_were_kept_to() {
     let dir = data(1, 4);
     let kept = |args: &[&str]| bench(dir.path(), args)["loader"]["sandboxed"].clone();
     let possible = featherload::Sandboxed::possible();
-    let said = kept(&["--workers", "1"]);
+    let said = kept(&["--num-workers", "1"]);
     assert_eq!(said["calls"], possible.calls);
     assert_eq!(said["files"], possible.files);
     for args in [
-        &["--workers", "1", "--sandbox", "off"][..],
-        &["--workers", "0"],
+        &["--num-workers", "1", "--sandbox", "off"][..],
+        &["--num-workers", "0"],
     ] {
         let said = kept(args);
         assert_eq!(

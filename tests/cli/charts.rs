@@ -50,9 +50,9 @@ fn the_chart_of_a_plan_has_its_sizes() {
         src,
         "--recipe",
         "train224",
-        "--batch",
+        "--batch-size",
         "8",
-        "--workers",
+        "--num-workers",
         "3",
     ];
     let (told, svg) = chart(dir.path(), &plan);
@@ -88,9 +88,9 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
     let bench = [
         "bench",
         dir.path().to_str().unwrap(),
-        "--batch",
+        "--batch-size",
         "8",
-        "--workers",
+        "--num-workers",
         "2",
     ];
     let more = ["--epochs", "15", "--kill-workers-every", "30"];
@@ -126,8 +126,8 @@ fn the_chart_of_a_run_has_its_rate_its_deaths_and_its_stages() {
 #[test]
 fn the_chart_of_one_number_of_workers_has_what_no_process_maps_too() {
     let dir = data(1, 12);
-    let rss = ["rss", dir.path().to_str().unwrap(), "--batch", "8"];
-    let more = ["--workers", "1", "--seconds", "0.5", "--depth", "4"];
+    let rss = ["rss", dir.path().to_str().unwrap(), "--batch-size", "8"];
+    let more = ["--num-workers", "1", "--seconds", "0.5", "--depth", "4"];
     let (told, svg) = chart(dir.path(), &[&rss[..], &more].concat());
     let row = &told["rows"][0];
     let number = |key: &str| row[key].as_u64().unwrap();

@@ -17,7 +17,7 @@ fn the_first_page_is_short_and_all_options_are_a_flag_away() {
         assert!(page.lines().count() <= 50, "{page}");
         assert!(page.lines().all(|line| line.len() <= 80), "{page}");
         for part in [
-            "--workers",
+            "--num-workers",
             "--help-all",
             "Examples:",
             "\nRecipe:\n",

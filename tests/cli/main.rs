@@ -8,6 +8,7 @@ mod charts;
 mod doctor;
 mod foreign;
 mod help;
+mod options;
 mod paddle;
 mod pages;
 mod plan;

@@ -100,7 +100,7 @@ const RGB32: u64 = 12;
 
 fn outline(recipe: &str, reorder: &str) -> Value {
     let args = ["plan", "--recipe", recipe, "--picture", "2160x3840"];
-    let args = [&args[..], &["--reorder", reorder, "--workers", "2"]].concat();
+    let args = [&args[..], &["--reorder", reorder, "--num-workers", "2"]].concat();
     let value = json(&args);
     let o = &value["outline"];
     assert_eq!(o["reorder"], reorder);
@@ -328,7 +328,7 @@ fn the_text_has_the_numbers_of_the_json() {
             "2160x3840",
             "--reorder",
             reorder,
-            "--workers",
+            "--num-workers",
             "2",
         ]);
         // By words, not by columns.
@@ -412,9 +412,9 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
     let dir = tempfile::tempdir().unwrap();
     let folder = mixed(dir.path());
     let source = folder.to_str().unwrap();
-    let plan = |more: &[&str]| json(&[&["plan", source, "--batch", "8"], more].concat());
+    let plan = |more: &[&str]| json(&[&["plan", source, "--batch-size", "8"], more].concat());
     for workers in ["0", "1", "2"] {
-        let with = |more: &[&str]| plan(&[&["--workers", workers], more].concat());
+        let with = |more: &[&str]| plan(&[&["--num-workers", workers], more].concat());
         let total = |depth: &str| {
             let p = with(&["--depth", depth]);
             adds_up(&p["memory"]);
@@ -461,7 +461,14 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             assert_eq!(number(&p["limit"], "bytes"), bytes);
             assert!(number(&p["memory"], "total_bytes") <= bytes);
         }
-        let bench = ["bench", source, "--batch", "8", "--workers", workers];
+        let bench = [
+            "bench",
+            source,
+            "--batch-size",
+            "8",
+            "--num-workers",
+            workers,
+        ];
         let two_bytes = two;
         let two = limit(two);
         let b = json(&[&bench[..], &["--memory-limit", &two]].concat());
@@ -480,16 +487,23 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
         let text = stdout(&[
             "plan",
             source,
-            "--batch",
+            "--batch-size",
             "8",
-            "--workers",
+            "--num-workers",
             workers,
             "--memory-limit",
             &two,
         ]);
         assert!(text.contains(&format!("depth      {lowered}\n")), "{text}");
         // Refused, by both and in the same words, with what would fit.
-        let plan = ["plan", source, "--batch", "8", "--workers", workers];
+        let plan = [
+            "plan",
+            source,
+            "--batch-size",
+            "8",
+            "--num-workers",
+            workers,
+        ];
         let too_deep = ["--depth", "3", "--memory-limit", &two];
         let said = refused_plan(&[&plan[..], &too_deep].concat());
         assert_eq!(said, refused(&[&bench[..], &too_deep].concat()));
@@ -512,7 +526,14 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
         let batch: u32 = batch.split(',').next().unwrap().parse().unwrap();
         let of = |batch: u32| {
             let batch = batch.to_string();
-            let args = ["--workers", workers, "--batch", &batch, "--depth", "1"];
+            let args = [
+                "--num-workers",
+                workers,
+                "--batch-size",
+                &batch,
+                "--depth",
+                "1",
+            ];
             let p = json(&[&["plan", source], &args[..]].concat());
             number(&p["memory"], "total_bytes")
         };
@@ -558,7 +579,15 @@ fn samples_are_drawn_as_they_will_be() {
 }
 
 fn digest(source: &str, recipe: &str, more: &[&str]) -> String {
-    let args = ["bench", source, "--batch", "8", "--digest", "--limit", "32"];
+    let args = [
+        "bench",
+        source,
+        "--batch-size",
+        "8",
+        "--digest",
+        "--limit",
+        "32",
+    ];
     let args = [&args[..], &["--recipe", recipe], more].concat();
     json(&args)["digest"].as_str().unwrap().to_owned()
 }
@@ -570,7 +599,7 @@ fn a_preset_and_its_files_give_the_same_stream() {
     let source = folder.to_str().unwrap();
     let mut all = Vec::new();
     for name in ["train224", "eval224"] {
-        let want = digest(source, name, &["--workers", "1"]);
+        let want = digest(source, name, &["--num-workers", "1"]);
         let preset = Recipe::preset(name).unwrap();
         let yaml = Recipe::preset_file(name).unwrap().to_owned();
         let texts = [
@@ -581,7 +610,7 @@ fn a_preset_and_its_files_give_the_same_stream() {
         for (extension, text) in texts {
             let file = dir.path().join(format!("mine.{extension}"));
             fs::write(&file, text).unwrap();
-            let got = digest(source, file.to_str().unwrap(), &["--workers", "1"]);
+            let got = digest(source, file.to_str().unwrap(), &["--num-workers", "1"]);
             assert_eq!(got, want, "{name} {extension}");
         }
         all.push(want);
@@ -619,7 +648,7 @@ fn exact_moves_change_no_bit_of_a_stream() {
                 reorder,
                 "--decode",
                 "full",
-                "--workers",
+                "--num-workers",
                 workers,
             ];
             digest(source, recipe, &args)
@@ -652,7 +681,7 @@ fn named_by(refusal: &str) -> Vec<Vec<String>> {
         let words: Vec<&str> = name.split(' ').collect();
         match words[..] {
             [option @ ("batch" | "depth"), number] => vec![format!("--{option}"), number.into()],
-            [number, "worker" | "workers"] => vec!["--workers".into(), number.into()],
+            [number, "worker" | "workers"] => vec!["--num-workers".into(), number.into()],
             ["`--reorder", "fast`", ..] => vec!["--reorder".into(), "fast".into()],
             _ => panic!("{name}: {refusal}"),
         }
@@ -678,7 +707,7 @@ fn a_refusal_names_all_that_fits_and_nothing_else() {
     let plan = ["plan", "--picture", "3000x4000", "--recipe", recipe];
     let with = |more: &[&str]| {
         let mut args = [&plan[..], more].concat();
-        for (flag, value) in [("--workers", "4"), ("--batch", "32")] {
+        for (flag, value) in [("--num-workers", "4"), ("--batch-size", "32")] {
             if !more.contains(&flag) {
                 args.extend([flag, value]);
             }
@@ -701,7 +730,11 @@ fn a_refusal_names_all_that_fits_and_nothing_else() {
             seen.insert(flags[0].to_owned());
             together += usize::from(flags.len() > 2);
         }
-        for (flag, value) in [("--workers", "1"), ("--batch", "1"), ("--reorder", "fast")] {
+        for (flag, value) in [
+            ("--num-workers", "1"),
+            ("--batch-size", "1"),
+            ("--reorder", "fast"),
+        ] {
             let fits = code(&with(&["--memory-limit", &limit, flag, value])) == 0;
             let is_named = named
                 .iter()
@@ -709,7 +742,7 @@ fn a_refusal_names_all_that_fits_and_nothing_else() {
             assert_eq!(is_named, fits, "{flag} {value}: {said}");
         }
     }
-    let all = ["--batch", "--reorder", "--workers"].map(str::to_owned);
+    let all = ["--batch-size", "--reorder", "--num-workers"].map(str::to_owned);
     assert!(seen.is_superset(&BTreeSet::from(all)), "{seen:?}");
     assert!(together > 0);
 }

@@ -257,7 +257,7 @@ fn what_cannot_be_shown_is_refused() {
         told.contains("--out") && told.contains("/nowhere"),
         "{told}"
     );
-    for (flag, value) in [("--batch", "8"), ("--on-error", "skip")] {
+    for (flag, value) in [("--batch-size", "8"), ("--on-error", "skip")] {
         let told = refusal(&featherload(&["preview", src, flag, value]));
         assert!(told.contains(&format!("{flag} has no effect")), "{told}");
     }

@@ -41,7 +41,11 @@ fn numbers_as_n(line: &str) -> String {
 }
 
 fn bench(source: &Path, args: &[&str]) -> String {
-    let all = [&["bench", source.to_str().unwrap(), "--batch", "8"], args].concat();
+    let all = [
+        &["bench", source.to_str().unwrap(), "--batch-size", "8"],
+        args,
+    ]
+    .concat();
     let out = featherload(&all);
     assert_eq!(code(&out), 0, "{args:?}: {}", stderr(&out));
     stdout(&out)
@@ -50,7 +54,7 @@ fn bench(source: &Path, args: &[&str]) -> String {
 #[test]
 fn a_run_is_told_in_a_few_lines() {
     let dir = data(2, 12);
-    let text = bench(dir.path(), &["--workers", "1", "--epochs", "12"]);
+    let text = bench(dir.path(), &["--num-workers", "1", "--epochs", "12"]);
     let head: String = text.split("\n\n").next().unwrap().replace("\n  ", " | ");
     let head: Vec<&str> = head.split(" | ").collect();
     let source = dir.path().to_str().unwrap();
@@ -82,7 +86,7 @@ fn a_run_is_told_in_a_few_lines() {
     // No escape goes into a pipe.
     assert!(!text.contains('\u{1b}'), "{text}");
 
-    let all = bench(dir.path(), &["--workers", "1", "-v"]);
+    let all = bench(dir.path(), &["--num-workers", "1", "-v"]);
     for label in [
         "CPU time",
         "worker time",
@@ -94,7 +98,7 @@ fn a_run_is_told_in_a_few_lines() {
         assert!(all.contains(&format!("\n  {label} ")), "{label}: {all}");
         assert!(!text.contains(&format!("\n  {label} ")), "{label}: {text}");
     }
-    let alone = bench(dir.path(), &["--workers", "0"]);
+    let alone = bench(dir.path(), &["--num-workers", "0"]);
     assert!(
         alone.contains("no workers") && alone.contains("one process"),
         "{alone}"
@@ -115,7 +119,7 @@ fn colour_is_counted_apart_from_resizing() {
             "bench",
             source,
             "--json",
-            "--workers",
+            "--num-workers",
             "1",
             "--recipe",
             recipe,
@@ -139,7 +143,7 @@ fn failures_are_grouped_with_five_examples_and_a_file_has_all() {
     fs::write(dir.path().join("class0/text.jpg"), b"no picture at all").unwrap();
     let files = tempfile::tempdir().unwrap();
     let file = files.path().join("bad.jsonl");
-    let skip = ["--on-error", "skip", "--workers", "1"];
+    let skip = ["--on-error", "skip", "--num-workers", "1"];
     let text = bench(
         dir.path(),
         &[&skip[..], &["--failures", file.to_str().unwrap()]].concat(),
@@ -215,11 +219,11 @@ fn a_run_that_is_too_short_has_no_rate_and_says_what_makes_it_longer() {
     let dir = data(1, 8);
     let source = dir.path().to_str().unwrap();
     for (args, longer) in [
-        (&["--batch", "4"][..], "Use --epochs "),
-        (&["--batch", "64"], "Use --epochs "),
-        (&["--batch", "2", "--limit", "4"], ", without --limit"),
+        (&["--batch-size", "4"][..], "Use --epochs "),
+        (&["--batch-size", "64"], "Use --epochs "),
+        (&["--batch-size", "2", "--limit", "4"], ", without --limit"),
     ] {
-        let run = [&["bench", source, "--workers", "1"], args].concat();
+        let run = [&["bench", source, "--num-workers", "1"], args].concat();
         let text = stdout(&featherload(&run));
         let rate = text.lines().find(|line| line.contains("images/s"));
         let begins = "  images/s         too short to measure: ";
@@ -239,10 +243,10 @@ fn a_run_that_is_too_short_has_no_rate_and_says_what_makes_it_longer() {
         assert!(out["limited_by"]["faster"].is_null(), "{out}");
     }
     // As it says.
-    let longer = ["bench", source, "--batch", "4", "--epochs", "400"];
+    let longer = ["bench", source, "--batch-size", "4", "--epochs", "400"];
     let text = stdout(&featherload(&longer));
     assert!(!text.contains("too short"), "{text}");
-    let table = stdout(&featherload(&["bench", source, "--workers", "1,0"]));
+    let table = stdout(&featherload(&["bench", source, "--num-workers", "1,0"]));
     assert!(
         table.contains(" too short ") && table.contains("none: runs are too short to measure"),
         "{table}"
@@ -303,7 +307,7 @@ fn a_build_names_all_that_it_left_out() {
 #[test]
 fn numbers_of_workers_are_compared_in_a_table() {
     let dir = data(2, 12);
-    let text = bench(dir.path(), &["--workers", "1,2", "--digest"]);
+    let text = bench(dir.path(), &["--num-workers", "1,2", "--digest"]);
     let rows: Vec<Vec<&str>> = text
         .lines()
         .skip_while(|line| !line.contains("images/s"))
@@ -320,7 +324,7 @@ fn numbers_of_workers_are_compared_in_a_table() {
         "bench",
         source,
         "--json",
-        "--workers",
+        "--num-workers",
         "2,0,1",
         "--epochs",
         "100",
@@ -330,13 +334,13 @@ fn numbers_of_workers_are_compared_in_a_table() {
     assert_eq!(counts, [2, 0, 1]);
     assert!(counts.contains(&out["verdict"]["workers"].as_u64().unwrap()));
     for refused in [
-        &["--workers", "1,1"][..],
-        &["--workers", "1,2", "--save-state", "state"],
-        &["--workers", "1,2", "--ceiling", "full"],
+        &["--num-workers", "1,1"][..],
+        &["--num-workers", "1,2", "--save-state", "state"],
+        &["--num-workers", "1,2", "--ceiling", "full"],
     ] {
         let out = featherload(&[&["bench", source], refused].concat());
         assert_eq!(code(&out), 2, "{refused:?}: {}", stderr(&out));
-        assert!(stderr(&out).contains("--workers"), "{}", stderr(&out));
+        assert!(stderr(&out).contains("--num-workers"), "{}", stderr(&out));
     }
 }
 
@@ -344,8 +348,8 @@ fn numbers_of_workers_are_compared_in_a_table() {
 fn an_interrupted_run_says_so() {
     let dir = data(2, 12);
     let source = dir.path().to_str().unwrap();
-    let child = command(&["bench", source, "--workers", "1", "--epochs", "1000000"])
-        .args(["--batch", "8", "--digest", "--save-state"])
+    let child = command(&["bench", source, "--num-workers", "1", "--epochs", "1000000"])
+        .args(["--batch-size", "8", "--digest", "--save-state"])
         .arg(dir.path().join("state"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -382,14 +386,14 @@ fn a_limit_ends_within_a_batch() {
             "--json",
             "--no-shuffle",
             "--digest",
-            "--batch",
+            "--batch-size",
             rows,
         ];
         object(&featherload(&[&all[..], args].concat()))
     };
     let run = |args: &[&str]| batches_of("8", args);
     for workers in ["0", "2"] {
-        let workers = ["--workers", workers];
+        let workers = ["--num-workers", workers];
         let cut = run(&[&workers[..], &["--limit", "11", "--save-state", state]].concat());
         assert_eq!((&cut["samples"], &cut["batches"]), (&11.into(), &2.into()));
         // Rows do not depend on the batch that they are in.
@@ -416,7 +420,7 @@ fn a_cache_is_verified_before_it_is_measured() {
     let built = object(&featherload(&["cache", "build", source, cache, "--json"]));
     assert_eq!(built["report"]["shards"], 8);
     let verified = |args: &[&str]| {
-        featherload(&[&["bench", cache, "--workers", "1", "--verify"], args].concat())
+        featherload(&[&["bench", cache, "--num-workers", "1", "--verify"], args].concat())
     };
     let out = verified(&[]);
     assert_eq!(code(&out), 0, "{}", stderr(&out));

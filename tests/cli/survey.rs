@@ -300,7 +300,7 @@ fn many_unreadable_files_are_counted_and_the_first_are_named() {
         .on_error(featherload::OnError::Skip)
         .launch(Launch::Exec)
         .helper(FEATHERLOAD)
-        .workers(1)
+        .num_workers(1)
         .build()
         .unwrap();
     let failed: usize = loader.epoch().map(|b| b.unwrap().faults().len()).sum();

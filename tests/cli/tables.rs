@@ -82,8 +82,8 @@ fn every_command_takes_a_table() {
     let out = set.at("out.png");
     let cache = set.at("cache");
     for args in [
-        &["bench", "--batch", "4", "--workers", "1"][..],
-        &["plan", "--batch", "4", "--workers", "1"],
+        &["bench", "--batch-size", "4", "--num-workers", "1"][..],
+        &["plan", "--batch-size", "4", "--num-workers", "1"],
         &["preview", "--out", text(&out)],
         &["index"],
     ] {

@@ -61,7 +61,14 @@ fn names_of_strangers_move_no_cursor() {
         command.arg(path).args(more).current_dir(dir.path());
         command.output().unwrap()
     };
-    let skip = ["--on-error", "skip", "--batch", "2", "--workers", "1"];
+    let skip = [
+        "--on-error",
+        "skip",
+        "--batch-size",
+        "2",
+        "--num-workers",
+        "1",
+    ];
     for json in [&[][..], &["--json"]] {
         for (args, path, more) in [
             (&["index"][..], &root, &[][..]),
@@ -69,7 +76,7 @@ fn names_of_strangers_move_no_cursor() {
             (&["plan"], &root, &[]),
             (&["plan"], &gone, &[]),
             (&["bench"], &root, &skip),
-            (&["bench", "--batch", "2"], &root, &[]),
+            (&["bench", "--batch-size", "2"], &root, &[]),
             (&["preview", "--out", "p.png"], &root, &[]),
             (&["rays"], &root, &[]),
             (&["cache", "verify"], &root, &[]),
@@ -129,9 +136,9 @@ fn a_state_that_cannot_be_written_loses_no_report() {
         let out = featherload(&[
             "bench",
             dir.path().to_str().unwrap(),
-            "--batch",
+            "--batch-size",
             "4",
-            "--workers",
+            "--num-workers",
             "1",
             option,
             file.to_str().unwrap(),

@@ -205,7 +205,7 @@ impl Written {
     pub fn rays(&self, workers: usize) -> RaysBuilder {
         Rays::builder(self.path())
             .helper(FEATHERLOAD)
-            .workers(workers)
+            .num_workers(workers)
             .rays(500)
             .joining(0)
     }

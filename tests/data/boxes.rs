@@ -191,7 +191,7 @@ type Row = ((usize, usize), Vec<u8>);
 /// Whole pictures in the order of their ids.
 fn rows(source: Source) -> Vec<Row> {
     let builder = Loader::builder(source).recipe(Recipe::full());
-    let mut loader = builder.workers(0).batch_size(1).build().unwrap();
+    let mut loader = builder.num_workers(0).batch_size(1).build().unwrap();
     let mut all = Vec::new();
     for batch in loader.epoch() {
         let batch = batch.unwrap();
@@ -211,7 +211,7 @@ fn a_cache_has_the_boxes_or_is_refused() {
             ..BuildOptions::default()
         };
         let builder = Builder::new(scene.source(), to, options);
-        builder.helper(FEATHERLOAD).workers(2).build()
+        builder.helper(FEATHERLOAD).num_workers(2).build()
     };
     let want = rows(scene.source());
     let (raw, jpeg) = (scene.at("raw"), scene.at("jpeg"));
@@ -240,7 +240,7 @@ fn a_box_outside_of_its_picture_is_left_out_of_a_cache_for_good() {
     };
     let builder = |options, to| {
         let builder = Builder::new(scene.source(), scene.at(to), options);
-        builder.helper(FEATHERLOAD).workers(0)
+        builder.helper(FEATHERLOAD).num_workers(0)
     };
     let e = builder(options, "stops").build().unwrap_err();
     assert!(e.is_sample() && e.to_string().contains("60 0 61 9"), "{e}");
@@ -269,7 +269,7 @@ fn the_command_line_takes_boxes_for_lists_alone() {
             "--digest",
             "--recipe",
             "full",
-            "--workers",
+            "--num-workers",
             "1",
         ];
         let out = object(&featherload(&[&run[..], more].concat()));

@@ -109,14 +109,14 @@ impl Scene {
     fn builder(&self, limit: Option<u64>, dst: &Path, options: BuildOptions) -> Builder {
         Builder::new(self.source(limit), dst, options)
             .helper(FEATHERLOAD)
-            .workers(1)
+            .num_workers(1)
     }
 
     /// The same build of the shards here.
     fn want(&self, options: BuildOptions) -> Files {
         let dst = self.at("want");
         let builder = Builder::new(self.here(), &dst, options).helper(FEATHERLOAD);
-        assert!(builder.workers(1).build().unwrap().complete);
+        assert!(builder.num_workers(1).build().unwrap().complete);
         built(&dst)
     }
 
@@ -186,7 +186,7 @@ fn the_bytes_are_those_of_a_build_from_here() {
         let want = scene.want(options);
         for workers in [2, 0] {
             let dst = scene.at("got");
-            let builder = scene.builder(None, &dst, options).workers(workers);
+            let builder = scene.builder(None, &dst, options).num_workers(workers);
             let mut phases = Vec::new();
             let report = builder.build_watched(&mut |progress| {
                 assert!(progress.done <= progress.samples, "{progress:?}");
@@ -552,7 +552,7 @@ fn the_command_tells_what_came_and_goes_on() {
         "shorter:16",
         "--shard-samples",
         "10",
-        "--workers",
+        "--num-workers",
         "1",
     ];
     for (kill, signal) in (1..6).zip([Signal::SIGKILL, Signal::SIGINT].into_iter().cycle()) {

@@ -97,7 +97,7 @@ impl Scene {
         )
         .helper(FEATHERLOAD)
         .stage_dir(self.stages())
-        .workers(1)
+        .num_workers(1)
     }
 
     fn build(&self) -> BuildReport {
@@ -133,7 +133,7 @@ impl Scene {
             .arg(self.src.path())
             .arg(self.address())
             .args(["--encode", "jpeg:90", "--shard-samples", &EACH.to_string()])
-            .args(["--workers", "1", "--stage-dir"])
+            .args(["--num-workers", "1", "--stage-dir"])
             .arg(self.stages())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -245,7 +245,7 @@ fn a_build_that_is_broken_off_goes_on() {
                 let _ = fs::remove_dir_all(scene.stages());
             }
             if most % 2 == 0 {
-                builder = builder.workers(0);
+                builder = builder.num_workers(0);
             }
             let report = builder.build_watched(&mut |progress| match progress.phase
                 == BuildPhase::Writing

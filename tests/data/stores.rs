@@ -144,7 +144,7 @@ pub(crate) fn through_shards(builder: LoaderBuilder, each: u64) -> LoaderBuilder
         .helper(FEATHERLOAD)
         .recipe(Recipe::eval224())
         .batch_size(4)
-        .workers(2)
+        .num_workers(2)
         .sampler(Sampler::ShardShuffle {
             shard: Some(each),
             window: 9,
@@ -171,7 +171,7 @@ fn the_stream_is_that_of_a_cache_here() {
     let want = stream(&mut scene.here().build().unwrap(), 3);
     for limit in [None, Some(scene.room_for(6)), Some(scene.room_for(100))] {
         for workers in [2, 1, 0] {
-            let builder = scene.store(limit).workers(workers).epochs(3);
+            let builder = scene.store(limit).num_workers(workers).epochs(3);
             let mut loader = builder.build().unwrap();
             assert_same(&stream(&mut loader, 3), &want, "from a store");
             let fetch = loader.report().unwrap().fetch.unwrap();

@@ -150,7 +150,7 @@ fn the_stream_is_that_of_the_tars_here() {
         for workers in [2, 0] {
             let builder = scene
                 .store(&address, Some(limit), options())
-                .workers(workers);
+                .num_workers(workers);
             let mut loader = builder.build().unwrap();
             assert_same(&stream(&mut loader, 2), &want, &address);
             let fetch = loader.report().unwrap().fetch.unwrap();

@@ -184,9 +184,16 @@ impl Server {
 fn started(address: &str, fetched: &Path) -> Child {
     let fetched = fetched.to_str().unwrap();
     let address = format!("{address}/cache");
-    let args = ["bench", &address, "--fetch-dir", fetched, "--batch", "8"];
+    let args = [
+        "bench",
+        &address,
+        "--fetch-dir",
+        fetched,
+        "--batch-size",
+        "8",
+    ];
     command(&args)
-        .args(["--epochs", "1", "--workers", "1", "--recipe", "eval224"])
+        .args(["--epochs", "1", "--num-workers", "1", "--recipe", "eval224"])
         .env("NO_PROXY", "127.0.0.1")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -15,7 +15,15 @@ use crate::common::standin::Standin;
 const SOON: Duration = Duration::from_secs(10);
 
 /// 18 samples in batches of 4, two epochs, 2 workers.
-const BENCH: [&str; 7] = ["--batch", "4", "--workers", "2", "--epochs", "2", "--json"];
+const BENCH: [&str; 7] = [
+    "--batch-size",
+    "4",
+    "--num-workers",
+    "2",
+    "--epochs",
+    "2",
+    "--json",
+];
 
 fn bench(standin: &Standin, more: &[&str], environment: &[(&str, &str)]) -> Output {
     let data = data(3, 6);
@@ -260,7 +268,7 @@ fn a_context_that_is_reset_at_the_end_is_no_error() {
 #[test]
 fn options_that_a_device_cannot_have_are_refused() {
     let standin = Standin::new();
-    let more = ["--device", "cuda", "--workers", "0"];
+    let more = ["--device", "cuda", "--num-workers", "0"];
     let data = data(1, 2);
     let dir = data.path().to_str().unwrap();
     let args: Vec<&str> = ["bench", dir].into_iter().chain(more).collect();

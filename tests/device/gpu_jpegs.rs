@@ -37,7 +37,7 @@ fn rate(loader: &mut Loader, epochs: u64) -> f64 {
 fn of(folder: &Path, on: DecodeOn, workers: usize) -> LoaderBuilder {
     builder(folder)
         .batch_size(64)
-        .workers(workers)
+        .num_workers(workers)
         .device(Device::Cuda(0))
         .epochs(1000)
         .decode_on(on)

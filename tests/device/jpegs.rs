@@ -100,7 +100,7 @@ fn usual(dir: &Path, on: DecodeOn) -> LoaderBuilder {
     builder(dir)
         .recipe(recipe())
         .batch_size(BATCH)
-        .workers(2)
+        .num_workers(2)
         .device(Device::Cuda(0))
         .decode_on(on)
 }
@@ -229,7 +229,7 @@ fn the_stream_is_the_same_however_it_is_made() {
                 (3, Upload::InPlace),
                 (3, Upload::Copied),
             ] {
-                let b = of().workers(workers).upload(upload);
+                let b = of().num_workers(workers).upload(upload);
                 let got = seen(&mut b.build().unwrap(), 2);
                 assert_same(&got, &want, &format!("{workers} workers, {upload}"));
             }
@@ -539,7 +539,7 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
             let all = POLICIES.map(|policy| (policy, refuse));
             for (policy, truncated) in all.into_iter().chain([(OnError::Stop, keep)]) {
                 let of = |on| {
-                    let b = usual(dir, on).on_error(policy).depth(2).workers(1);
+                    let b = usual(dir, on).on_error(policy).depth(2).num_workers(1);
                     let b = b.recipe(recipe().with_truncated(truncated));
                     b.sampler(Sampler::Sequential).build().unwrap()
                 };
@@ -763,8 +763,16 @@ fn the_plan_has_the_memory_that_decoding_takes() {
     let dir = data.path().to_str().unwrap();
     let standin = Standin::new();
     let json = |command: &str, more: &[&str]| -> Value {
-        let usual = [command, dir, "--device", "cuda", "--batch", "64", "--json"];
-        let (out, _) = standin.run(&[&usual[..], &["--workers", "2"], more].concat(), &[]);
+        let usual = [
+            command,
+            dir,
+            "--device",
+            "cuda",
+            "--batch-size",
+            "64",
+            "--json",
+        ];
+        let (out, _) = standin.run(&[&usual[..], &["--num-workers", "2"], more].concat(), &[]);
         assert_eq!(out.status.code(), Some(0), "{more:?}: {out:?}");
         serde_json::from_slice(&out.stdout).unwrap()
     };

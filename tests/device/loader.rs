@@ -104,7 +104,7 @@ fn is_that_of_the_cpu(
 
 fn usual(dir: &Path) -> LoaderBuilder {
     let builder = builder(dir).decode_on(DecodeOn::Cpu);
-    builder.batch_size(BATCH).workers(2)
+    builder.batch_size(BATCH).num_workers(2)
 }
 
 /// `with_standin`, with greys; the standin's folder is given too.
@@ -615,7 +615,7 @@ fn a_crop_is_handed_over_of_the_box_alone() {
     with_greys("a_crop_is_handed_over_of_the_box_alone", &[], |dir, _| {
         let make = || {
             let builder = Loader::builder(framed(dir)).helper(FEATHERLOAD);
-            builder.batch_size(BATCH).seed(3).workers(2)
+            builder.batch_size(BATCH).seed(3).num_workers(2)
         };
         is_that_of_the_cpu(make, |loader, see| {
             let batches = loader.epoch().map(|batch| see(batch.unwrap()));

@@ -41,9 +41,9 @@ impl Scene {
         let usual = [
             "bench",
             dir,
-            "--batch",
+            "--batch-size",
             "4",
-            "--workers",
+            "--num-workers",
             "2",
             "--epochs",
             "2",
@@ -90,7 +90,7 @@ fn a_run_is_so_many_launches_a_batch_and_gives_all_memory_back() {
         let planned = report["device"]["planned_bytes"].as_u64().unwrap();
         assert_eq!(taken.sum::<u64>() + (8 << 20), planned);
         let dir = scene.data.path().to_str().unwrap();
-        let plan = ["plan", dir, "--batch", "4", "--workers", "2"];
+        let plan = ["plan", dir, "--batch-size", "4", "--num-workers", "2"];
         let (out, _) = scene.run(&[&plan[..], &more].concat(), &[]);
         let plan: Value = serde_json::from_slice(&out.stdout).unwrap();
         assert_eq!(plan["memory"]["device_bytes"], planned);

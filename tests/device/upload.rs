@@ -19,7 +19,7 @@ fn json(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> Value {
 }
 
 fn output(standin: &Standin, command: &str, dir: &str, more: &[&str]) -> std::process::Output {
-    let usual = [command, dir, "--batch", "12", "--workers", "2"];
+    let usual = [command, dir, "--batch-size", "12", "--num-workers", "2"];
     standin.run(&[&usual[..], &ON_DEVICE, more].concat(), &[]).0
 }
 
@@ -131,8 +131,8 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
         assert!(!standin.log().exists());
         let (_, batch) = said.split_once(": use batch ").unwrap();
         let batch = batch.split(',').next().unwrap();
-        let fits = [more, &["--batch", batch]].concat();
-        let args = ["plan", dir, "--workers", "2"];
+        let fits = [more, &["--batch-size", batch]].concat();
+        let args = ["plan", dir, "--num-workers", "2"];
         let (out, _) = standin.run(&[&args[..], &ON_DEVICE, &fits].concat(), &[]);
         assert_eq!(out.status.code(), Some(0), "{out:?}");
     }
@@ -150,7 +150,7 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
 fn no_process_is_started_for_what_does_not_fit() {
     let data = data(1, 4);
     let refused = |limit: Option<u64>| {
-        let mut b = builder(data.path()).device(Device::Cuda(0)).workers(1);
+        let mut b = builder(data.path()).device(Device::Cuda(0)).num_workers(1);
         if let Some(bytes) = limit {
             b = b.gpu_memory_limit(bytes);
         }
@@ -253,7 +253,11 @@ fn rows_without_room_for_their_crop_are_counted() {
         "{text}"
     );
     // Where workers resize every row there is nothing to count.
-    let cpu = [&["bench", folder, "--workers", "2", "--json"], &args[..]].concat();
+    let cpu = [
+        &["bench", folder, "--num-workers", "2", "--json"],
+        &args[..],
+    ]
+    .concat();
     let run: Value = serde_json::from_slice(&standin.run(&cpu, &[]).0.stdout).unwrap();
     assert_eq!(run["loader"]["resized_by_workers"], 0);
 }

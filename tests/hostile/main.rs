@@ -255,7 +255,7 @@ fn later_link() {
     let mut loader = featherload::Loader::builder(featherload::Source::detect(&data).unwrap())
         .recipe(featherload::Recipe::eval224())
         .batch_size(2)
-        .workers(1)
+        .num_workers(1)
         .depth(1)
         .on_error(featherload::OnError::Skip)
         .sandbox(Sandbox::Require)

@@ -56,7 +56,7 @@ type Loaded = (
 fn load(dir: &Path, workers: usize) -> Loaded {
     let mut loader = builder(dir)
         .recipe(Recipe::eval224())
-        .workers(workers)
+        .num_workers(workers)
         .on_error(OnError::Skip)
         .build()
         .unwrap();
@@ -122,9 +122,9 @@ fn the_command_line_skips_with_0_and_stops_with_3_and_the_path() {
                 "bench",
                 "--recipe",
                 "eval224",
-                "--batch",
+                "--batch-size",
                 "8",
-                "--workers",
+                "--num-workers",
                 "2",
             ])
             .args(["--json", "--on-error", policy])

@@ -18,7 +18,7 @@ fn no_page_of_a_big_caller_reaches_a_worker() {
     let dir = data(4, 32);
     let start = |what: &str| {
         let mut loader = builder(dir.path())
-            .workers(WORKERS)
+            .num_workers(WORKERS)
             .launch(Launch::Exec)
             .epochs(8)
             .build()

@@ -92,7 +92,7 @@ fn load(dir: &Path, workers: usize) -> (Vec<Row>, Vec<String>, Option<u64>) {
     let mut loader = Loader::builder(Source::detect(dir).unwrap())
         .helper(FEATHERLOAD)
         .recipe(recipe)
-        .workers(workers)
+        .num_workers(workers)
         .batch_size(1)
         .shuffle(false)
         .on_error(OnError::Skip)

@@ -26,7 +26,7 @@ pub fn unshared(kinds: &str, script: &str, arguments: &[&str]) -> Option<Output>
 #[test]
 fn processes_are_measured_where_proc_shows_other_numbers() {
     let dir = data(1, 16);
-    let script = "\"$1\" bench \"$2\" --workers 2 --batch 4 --json";
+    let script = "\"$1\" bench \"$2\" --num-workers 2 --batch-size 4 --json";
     let arguments = [FEATHERLOAD, dir.path().to_str().unwrap()];
     let Some(out) = unshared("-Upf", script, &arguments) else {
         return;
@@ -49,7 +49,7 @@ fn a_run_in_a_user_namespace_warns_that_its_store_is_not_shared() {
         command.args(kinds).arg(FEATHERLOAD).arg("rays");
         command
             .arg(scene.path())
-            .args(["--steps", "2", "--workers", "0"]);
+            .args(["--steps", "2", "--num-workers", "0"]);
         command.output().unwrap()
     };
     for (kinds, kind) in [

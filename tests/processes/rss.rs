@@ -16,13 +16,13 @@ use crate::common::{Picture, data};
 const MIB: f64 = (1 << 20) as f64;
 
 fn run(source: &Path, args: &[&str]) -> Output {
-    command(&["rss", source.to_str().unwrap(), "--batch", "8"])
+    command(&["rss", source.to_str().unwrap(), "--batch-size", "8"])
         .args(args)
         .output()
         .unwrap()
 }
 
-/// `rss SRC --json --batch 8 ...`, which must end with `code`: its one object.
+/// `rss SRC --json --batch-size 8 ...`, which must end with `code`: its one object.
 fn report(source: &Path, args: &[&str], code: i32) -> Value {
     let out = run(source, &[args, &["--json"]].concat());
     assert_eq!(out.status.code(), Some(code), "{args:?}: {}", stderr(&out));
@@ -62,7 +62,7 @@ fn figures_of_processes_and_of_all_belong_together() {
     let dir = data(2, 20);
     let files = tempfile::tempdir().unwrap();
     let svg = files.path().join("chart.svg");
-    let args = ["--workers", "0,1,2,3", "--seconds", "0.5", "--svg"];
+    let args = ["--num-workers", "0,1,2,3", "--seconds", "0.5", "--svg"];
     let r = report(
         dir.path(),
         &[&args[..], &[svg.to_str().unwrap()]].concat(),
@@ -209,10 +209,10 @@ fn shards_that_workers_map_are_input_and_no_part_of_the_rest() {
         cache.path(),
         options,
     )
-    .workers(0)
+    .num_workers(0)
     .build()
     .unwrap();
-    let args = ["--workers", "2", "--seconds", "0.5"];
+    let args = ["--num-workers", "2", "--seconds", "0.5"];
     let r = report(cache.path(), &args, 0);
     let row = &list(&r, "rows")[0];
     let (input, shards) = (number(row, "pss_input_bytes"), built.bytes as f64);
@@ -236,9 +236,9 @@ fn planned(source: &Path, workers: &str) -> f64 {
     let args = [
         "plan",
         source,
-        "--batch",
+        "--batch-size",
         "8",
-        "--workers",
+        "--num-workers",
         workers,
         "--json",
     ];
@@ -251,7 +251,7 @@ fn planned(source: &Path, workers: &str) -> f64 {
 #[test]
 fn the_plan_stands_beside_what_was_measured_and_the_last_line_compares_them() {
     let dir = data(2, 24);
-    let args = ["--workers", "0,1,2", "--seconds", "0.5"];
+    let args = ["--num-workers", "0,1,2", "--seconds", "0.5"];
     let r = report(dir.path(), &args, 0);
     let mut above = false;
     for row in list(&r, "rows") {
@@ -288,7 +288,7 @@ fn the_plan_stands_beside_what_was_measured_and_the_last_line_compares_them() {
 fn all_lines_have_80_columns() {
     let dir = data(2, 48);
     let args = [
-        "--workers",
+        "--num-workers",
         "1,3",
         "--epochs",
         "10",
@@ -310,7 +310,7 @@ fn all_lines_have_80_columns() {
 fn only_the_ring_is_taken_off_and_what_nobody_maps_of_it_is_told() {
     // One picture an epoch uses one row of the eight in each slot.
     let dir = data(1, 1);
-    let r = report(dir.path(), &["--workers", "1", "--seconds", "0.5"], 0);
+    let r = report(dir.path(), &["--num-workers", "1", "--seconds", "0.5"], 0);
     let row = &list(&r, "rows")[0];
     let ring = number(row, "ring_bytes");
     let unmapped = number(row, "ring_unmapped_bytes");
@@ -347,7 +347,7 @@ fn check_xml(text: &str) {
 #[test]
 fn a_bound_that_does_not_hold_exits_with_1_and_is_named() {
     let dir = data(1, 24);
-    let args = ["--workers", "1,2", "--seconds", "0.5"];
+    let args = ["--num-workers", "1,2", "--seconds", "0.5"];
     let r = report(
         dir.path(),
         &[&args[..], &["--max-slope-mib=-1000"]].concat(),
@@ -375,7 +375,7 @@ fn a_bound_that_does_not_hold_exits_with_1_and_is_named() {
 #[test]
 fn epochs_have_medians_and_growth_has_a_bound() {
     let dir = data(1, 48);
-    let args = ["--workers", "2", "--epochs", "10", "--max-growth-mib"];
+    let args = ["--num-workers", "2", "--epochs", "10", "--max-growth-mib"];
     let r = report(dir.path(), &[&args[..], &["1000"]].concat(), 0);
     let row = &list(&r, "rows")[0];
     let epochs = list(row, "epoch_medians");
@@ -411,7 +411,7 @@ fn epochs_have_medians_and_growth_has_a_bound() {
 fn workers_that_die_are_counted_and_the_samples_are_of_whole_pools() {
     let dir = data(1, 48);
     let args = [
-        "--workers",
+        "--num-workers",
         "2",
         "--seconds",
         "1",
@@ -435,14 +435,14 @@ fn workers_that_die_are_counted_and_the_samples_are_of_whole_pools() {
 fn what_cannot_be_measured_is_refused_at_once() {
     let dir = data(1, 3);
     let cases: [(&[&str], &[&str]); 8] = [
-        (&["--workers", "1,1"], &["twice"]),
-        (&["--workers", "1,x"], &["1,2,4"]),
+        (&["--num-workers", "1,1"], &["twice"]),
+        (&["--num-workers", "1,x"], &["1,2,4"]),
         (&["--seconds", "0.1"], &["0.5 to 600"]),
         (&["--epochs", "9"], &["--epochs", "10"]),
         (&["--epochs", "10", "--seconds", "5"], &["--seconds"]),
         (&["--max-growth-mib", "2"], &["--epochs"]),
         (
-            &["--max-slope-mib", "4", "--workers", "0,4"],
+            &["--max-slope-mib", "4", "--num-workers", "0,4"],
             &["two numbers"],
         ),
         (&["--svg", "/nowhere/chart.svg"], &["--svg", "/nowhere"]),
@@ -461,7 +461,7 @@ fn what_cannot_be_measured_is_refused_at_once() {
     assert_eq!(out.status.code(), Some(2), "{}", stderr(&out));
     assert!(stderr(&out).contains("`--depth` is 0"), "{}", stderr(&out));
     fs::write(dir.path().join("class0/bad.jpg"), b"no picture").unwrap();
-    let out = run(dir.path(), &["--workers", "1"]);
+    let out = run(dir.path(), &["--num-workers", "1"]);
     assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
     for word in ["bad.jpg", "--on-error skip"] {
         assert!(stderr(&out).contains(word), "{}", stderr(&out));
@@ -471,7 +471,7 @@ fn what_cannot_be_measured_is_refused_at_once() {
 /// A run with its whole tree: this process's child, consumer, coordinator, two
 /// workers.
 fn started(dir: &Path, mark: &str) -> Child {
-    let child = command(&["rss", dir.to_str().unwrap(), "--workers", "2"])
+    let child = command(&["rss", dir.to_str().unwrap(), "--num-workers", "2"])
         .env(MARK, mark)
         .stdout(Stdio::piped())
         .spawn()

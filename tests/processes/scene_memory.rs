@@ -115,12 +115,12 @@ impl Large {
 
     fn rays(&self, workers: usize) -> RaysBuilder {
         let rays = Rays::builder(self.path()).helper(FEATHERLOAD);
-        rays.workers(workers).share_store(false)
+        rays.num_workers(workers).share_store(false)
     }
 
     fn views(&self, workers: usize) -> ViewsBuilder {
         let views = Views::builder(self.path()).helper(FEATHERLOAD);
-        views.workers(workers).share_store(false)
+        views.num_workers(workers).share_store(false)
     }
 }
 
@@ -215,7 +215,7 @@ fn stays_inside(words: &[&str], steps: &str) -> Value {
 fn rays_stay_inside_of_their_plan() {
     let scene = Large::plain();
     for workers in ["1", "4"] {
-        let words = scene.words("rays", &["--workers", workers, "--joining", "0"]);
+        let words = scene.words("rays", &["--num-workers", workers, "--joining", "0"]);
         let plan = stays_inside(&words, "100");
         assert_eq!(plan["store"]["in_file"], false);
         let store = plan["memory"]["store_bytes"].as_u64().unwrap();
@@ -226,7 +226,7 @@ fn rays_stay_inside_of_their_plan() {
 #[test]
 fn rays_with_alpha_masks_and_depths_stay_inside_of_their_plan() {
     let scene = Large::full();
-    let words = scene.words("rays", &["--workers", "4", "--alpha", "--joining", "0"]);
+    let words = scene.words("rays", &["--num-workers", "4", "--alpha", "--joining", "0"]);
     let plan = stays_inside(&words, "100");
     let worker = &plan["memory"]["worker"];
     assert_eq!(worker["alpha_bytes"], 6 * PIXELS);
@@ -238,7 +238,7 @@ fn rays_with_alpha_masks_and_depths_stay_inside_of_their_plan() {
 fn straight_views_stay_inside_of_their_plan() {
     let scene = Large::full();
     for workers in ["1", "4"] {
-        let words = ["--workers", workers, "--undistort", "--float"];
+        let words = ["--num-workers", workers, "--undistort", "--float"];
         let plan = stays_inside(&scene.words("views", &words), "24");
         // Three bytes of colours, one of mask, four of depths; a map of eight bytes a pixel.
         let copies = plan["memory"]["worker"]["view_bytes"].as_u64().unwrap();
@@ -250,7 +250,7 @@ fn straight_views_stay_inside_of_their_plan() {
 #[test]
 fn images_in_a_file_stay_inside_of_the_limit() {
     let scene = Large::plain();
-    let all = ["--workers", "4", "--joining", "0"];
+    let all = ["--num-workers", "4", "--joining", "0"];
     let words = scene.words("rays", &all);
     let plan = object(&featherload(&[&words[..], &["--plan", "--json"]].concat()));
     let limit = plan["memory"]["total_bytes"].as_u64().unwrap() - 1;
@@ -339,7 +339,7 @@ fn a_plan_needs_neither_pixels_nor_processes() {
 #[test]
 fn a_plan_is_printed_and_refused_like_the_run() {
     let scene = Large::plain();
-    let rays = scene.words("rays", &["--workers", "2", "--plan"]);
+    let rays = scene.words("rays", &["--num-workers", "2", "--plan"]);
     let text = stdout(&featherload(&rays));
     for words in [
         "14 images | no masks, no depths | 2 workers",
@@ -356,7 +356,7 @@ fn a_plan_is_printed_and_refused_like_the_run() {
     assert!(said.contains("/dev/shm lies in memory"), "{said}");
     let views = scene.words(
         "views",
-        &["--workers", "2", "--plan", "--memory-limit", "50M"],
+        &["--num-workers", "2", "--plan", "--memory-limit", "50M"],
     );
     let text = stdout(&featherload(&views));
     assert!(text.contains("4 views of 3.1 MiB"), "{text}");
@@ -385,7 +385,7 @@ fn a_store_folder_on_overlayfs_over_memory_is_refused() {
         layers=lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work
         mount -t overlay none -o \"$layers\" merged || { echo none && exit 0; }
         exec \"$@\" --store-folder merged";
-    let limit = ["--workers", "2", "--plan", "--memory-limit", "36M"];
+    let limit = ["--num-workers", "2", "--plan", "--memory-limit", "36M"];
     let words = scene.words("rays", &limit);
     let arguments = [&[folder.path().to_str().unwrap(), FEATHERLOAD], &words[..]];
     let Some(out) = unshared("-Urm", script, &arguments.concat()) else {
@@ -402,7 +402,7 @@ fn a_store_folder_on_overlayfs_over_memory_is_refused() {
 #[test]
 fn what_a_device_takes_is_planned_without_one() {
     let scene = Large::plain();
-    let device = ["--workers", "2", "--plan", "--json", "--device", "cuda"];
+    let device = ["--num-workers", "2", "--plan", "--json", "--device", "cuda"];
     let words = scene.words("rays", &device);
     let all = object(&featherload(&words))["device"].clone();
     let number = |of: &Value, name: &str| of[name].as_u64().unwrap();

@@ -60,7 +60,14 @@ impl Run {
         let child = Command::new(FEATHERLOAD)
             .arg("bench")
             .arg(data)
-            .args(["--workers", "2", "--batch", "8", "--epochs", "1000000000"])
+            .args([
+                "--num-workers",
+                "2",
+                "--batch-size",
+                "8",
+                "--epochs",
+                "1000000000",
+            ])
             .args(more)
             .env(MARK, &mark)
             .env("TMPDIR", temporary.path())
@@ -333,7 +340,7 @@ fn a_killed_coordinator_is_an_error_at_once() {
 fn a_coordinator_that_stands_still_is_killed_and_named() {
     let _turn = turn();
     let dir = data(3, 8);
-    let mut run = Run::start_with(dir.path(), &["--row-limit", "500"]);
+    let mut run = Run::start_with(dir.path(), &["--row-limit", "0.5"]);
     let found = wait_for(HANG, || crate::common::processes::coordinator_of(run.pid()));
     let coordinator = found.unwrap();
     let workers = wait_for(HANG, || {
@@ -404,7 +411,7 @@ fn next_fails_within_200_ms_of_the_coordinators_death() {
     let mut times = Vec::new();
     for _ in 0..9 {
         let mut loader = builder(dir.path())
-            .workers(2)
+            .num_workers(2)
             .epochs(u64::MAX)
             .build()
             .unwrap();
@@ -453,7 +460,7 @@ fn dropping_the_loader_waits_for_no_decode_and_leaves_nothing() {
     let mut times = Vec::new();
     for taken in [0, 0, 1, 0, 1] {
         let mut loader = builder(dir.path())
-            .workers(2)
+            .num_workers(2)
             .batch_size(1)
             .build()
             .unwrap();
@@ -501,7 +508,7 @@ fn a_hundred_replacements_cost_the_coordinator_no_descriptor() {
     let _turn = turn();
     let dir = data(3, 8);
     let mut loader = builder(dir.path())
-        .workers(2)
+        .num_workers(2)
         .epochs(u64::MAX)
         .kill_workers_every(Duration::from_millis(2))
         .build()

@@ -33,7 +33,14 @@ impl Bench {
         let mark = fresh_mark();
         let mut command = command(&["bench", data.to_str().unwrap()]);
         command
-            .args(["--workers", "2", "--batch", "4", "--digest", "--json"])
+            .args([
+                "--num-workers",
+                "2",
+                "--batch-size",
+                "4",
+                "--digest",
+                "--json",
+            ])
             .args(["--epochs", epochs])
             .env(MARK, &mark)
             .stdout(Stdio::piped());

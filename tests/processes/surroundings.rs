@@ -44,7 +44,14 @@ fn library(folder: &Path) -> PathBuf {
 fn bench(data: &Path, workers: &str, make: impl FnOnce(&mut Command)) -> (Output, Duration) {
     let mut command = command(&["bench", data.to_str().unwrap()]);
     command
-        .args(["--workers", workers, "--batch", "4", "--digest", "--json"])
+        .args([
+            "--num-workers",
+            workers,
+            "--batch-size",
+            "4",
+            "--digest",
+            "--json",
+        ])
         .env_remove("FEATHERLOAD_HELPER");
     make(&mut command);
     let began = Instant::now();
@@ -208,7 +215,7 @@ fn a_file_that_may_not_grow_is_an_error_of_its_name() {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", FEATHERLOAD]);
     let out = command
-        .args(["cache", "build", "--workers", "2"])
+        .args(["cache", "build", "--num-workers", "2"])
         .args([dir.path(), cache.path()])
         .output()
         .unwrap();
@@ -233,7 +240,7 @@ fn without_proc_the_error_says_so() {
     let (out, took) = bench(dir.path(), "2", hide);
     let said = stderr(&out);
     assert_eq!(out.status.code(), Some(2), "{said}");
-    for words in ["need /proc", "mount it", "--workers 0"] {
+    for words in ["need /proc", "mount it", "--num-workers 0"] {
         assert!(said.contains(words), "{said} lacks {words}");
     }
     assert!(took < AT_ONCE, "{took:?}");

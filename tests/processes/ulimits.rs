@@ -22,7 +22,7 @@ fn limited(limits: &str, data: &Path, sandbox: &str) -> Output {
         .args(["-c", &format!("ulimit {limits} && exec \"$@\"")])
         .args(["sh", FEATHERLOAD, "bench"])
         .arg(data)
-        .args(["--workers", "2", "--batch", "4", "--json"])
+        .args(["--num-workers", "2", "--batch-size", "4", "--json"])
         .args(["--sandbox", sandbox])
         .env_remove("FEATHERLOAD_HELPER")
         .stdin(Stdio::null());
@@ -82,9 +82,9 @@ fn a_worker_without_descriptors_fails_its_samples_and_lives() {
         .args([
             "bench",
             dir.path().to_str().unwrap(),
-            "--workers",
+            "--num-workers",
             "1",
-            "--batch",
+            "--batch-size",
             "4",
         ])
         .args(["--epochs", "1000000", "--json", "--on-error", "skip"])

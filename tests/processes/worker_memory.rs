@@ -47,7 +47,14 @@ fn pictures_of_all_kinds_stay_inside_of_the_plan() {
         write(&path("small"), (500, 375), ColorType::Rgb, false);
     }
     let source = dir.path().to_str().unwrap();
-    let shape = ["--recipe", "train224", "--batch", "4", "--workers", "1"];
+    let shape = [
+        "--recipe",
+        "train224",
+        "--batch-size",
+        "4",
+        "--num-workers",
+        "1",
+    ];
     let plan = object(&featherload(
         &[&["plan", source, "--json"], &shape[..]].concat(),
     ));

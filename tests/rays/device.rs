@@ -58,8 +58,8 @@ fn compare(what: &str, made: &RayBatch, wanted: &RayBatch) {
 
 /// Builds both and compares some steps.
 fn same_rays(what: &str, steps: usize, of: impl Fn() -> RaysBuilder) {
-    let mut cpu = of().workers(0).build().unwrap();
-    let mut gpu = of().workers(2).device(DEVICE).build().unwrap();
+    let mut cpu = of().num_workers(0).build().unwrap();
+    let mut gpu = of().num_workers(2).device(DEVICE).build().unwrap();
     for _ in 0..steps {
         let made = gpu.next_batch().unwrap();
         assert!(made.on_device().is_some() && made.valid().is_err());
@@ -191,7 +191,7 @@ fn steps_and_numbers_of_rays_may_change_and_held_batches_stay() {
     let scene = Written::new();
     let both = || scene.rays(2).most_rays(3000).joining(1);
     let mut gpu = both().device(DEVICE).depth(3).build().unwrap();
-    let mut cpu = both().workers(0).build().unwrap();
+    let mut cpu = both().num_workers(0).build().unwrap();
     for (step, rays) in [
         (0, 10),
         (1, 3000),
@@ -234,7 +234,7 @@ fn an_image_that_cannot_be_read_is_named_and_tried_again() {
         // Behind the look at its header, in front of its pixels; and so that no worker has
         // decoded it in between, it joins at step 1 or later.
         gpu = gpu.joining(1);
-        let mut gpu = gpu.workers(workers).build().unwrap();
+        let mut gpu = gpu.num_workers(workers).build().unwrap();
         let good: Vec<_> = (0..7)
             .map(|i| std::fs::read(scene.image(i)).unwrap())
             .collect();

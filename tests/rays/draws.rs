@@ -218,7 +218,15 @@ fn a_picture_has_a_dot_for_each_ray_in_its_colour() {
     let scene = Written::new();
     let file = scene.path().join("rays.svg");
     let said = ["rays", scene.path().to_str().unwrap(), "--rays", "64"];
-    let more = ["--steps", "2", "--joining", "0", "--workers", "1", "--svg"];
+    let more = [
+        "--steps",
+        "2",
+        "--joining",
+        "0",
+        "--num-workers",
+        "1",
+        "--svg",
+    ];
     let out = featherload(&[&said[..], &more, &[file.to_str().unwrap()]].concat());
     assert!(out.status.success(), "{}", stderr(&out));
     let svg = std::fs::read_to_string(&file).unwrap();

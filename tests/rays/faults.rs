@@ -89,5 +89,10 @@ fn numbers_that_cannot_work_are_refused_by_name() {
         let e = builder.build().unwrap_err();
         assert!(e.is_usage() && e.to_string().contains(named), "{e}");
     }
-    assert!(Rays::builder("/nowhere/at/all").workers(0).build().is_err());
+    assert!(
+        Rays::builder("/nowhere/at/all")
+            .num_workers(0)
+            .build()
+            .is_err()
+    );
 }

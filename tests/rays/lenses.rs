@@ -135,7 +135,7 @@ impl Demo {
     fn draw(&self, scene: &str, workers: usize) -> Drawn {
         let mut rays = Rays::builder(self.open(scene))
             .helper(FEATHERLOAD)
-            .workers(workers)
+            .num_workers(workers)
             .rays(8000)
             .joining(0)
             .build()
@@ -576,7 +576,7 @@ fn rays_stay_within_masks_and_a_mask_of_one_pixel_has_its_ray() {
             .collect();
         let mut rays = Rays::builder(scene)
             .helper(FEATHERLOAD)
-            .workers(workers)
+            .num_workers(workers)
             .rays(30_000)
             .sampler(sampler)
             .joining(0)
@@ -605,7 +605,7 @@ fn small_batches_of_300_images_sample_all_of_them_evenly() {
     for workers in [0, 2] {
         let mut rays = Rays::builder(demo.open("many"))
             .helper(FEATHERLOAD)
-            .workers(workers)
+            .num_workers(workers)
             .rays(128)
             .joining(0)
             .build()

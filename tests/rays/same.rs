@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use featherload::Rank;
 use featherload::internals::Drilled;
 use featherload::rays::RayField;
 use nix::sys::signal::Signal;
@@ -24,7 +25,10 @@ fn any_number_of_workers_gives_the_same_rays() {
     }
     // And others by another seed or rank.
     let another = digests(&mut scene.rays(0).seed(1).build().unwrap(), STEPS);
-    let rank = digests(&mut scene.rays(0).rank(1).build().unwrap(), STEPS);
+    let rank = digests(
+        &mut scene.rays(0).rank(Rank::new(1, 2)).build().unwrap(),
+        STEPS,
+    );
     assert!(another != wanted && rank != wanted && rank != another);
 }
 
@@ -126,13 +130,13 @@ fn a_detached_batch_is_the_same_and_gives_its_slot_back() {
 #[test]
 fn a_run_goes_on_by_its_state_which_others_refuse() {
     let scene = Written::new();
-    let mut first = scene.rays(2).rank(1).build().unwrap();
+    let mut first = scene.rays(2).rank(Rank::new(1, 2)).build().unwrap();
     let wanted = digests(&mut first, STEPS);
     first.go_to(11);
     let state = first.state();
     assert_eq!(state.step, 11);
     // Of any rank and number of rays.
-    let mut second = scene.rays(0).rank(1).build().unwrap();
+    let mut second = scene.rays(0).rank(Rank::new(1, 2)).build().unwrap();
     second.resume(&state).unwrap();
     assert!(digests(&mut second, STEPS - 11) == wanted[11..]);
     let mut third = scene.rays(0).rays(20).build().unwrap();

@@ -57,7 +57,7 @@ fn a_killed_maker_of_the_store_leaves_it_to_the_others() {
     let mut maker = Command::new(FEATHERLOAD)
         .arg("rays")
         .arg(scene.path())
-        .args(["--steps", "100000000", "--workers", "2", "--json"])
+        .args(["--steps", "100000000", "--num-workers", "2", "--json"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

@@ -141,7 +141,7 @@ fn boxed(dir: &Path) -> LoaderBuilder {
 
 /// Whole pictures, by their ids.
 fn pictures(builder: LoaderBuilder, workers: usize) -> Vec<Pixels> {
-    let builder = builder.recipe(Recipe::full()).workers(workers);
+    let builder = builder.recipe(Recipe::full()).num_workers(workers);
     let mut loader = builder.build().unwrap();
     let mut all = Vec::new();
     for batch in loader.epoch() {
@@ -224,11 +224,11 @@ fn the_stream_is_that_of_pictures_which_were_cut_before() {
         shorter.with_decode(DecodeMode::Full),
     ] {
         let cut = Source::List(listed.clone(), ListOptions::default());
-        let builder = loader(cut).recipe(recipe.clone()).workers(0);
+        let builder = loader(cut).recipe(recipe.clone()).num_workers(0);
         let want = stream(&mut builder.build().unwrap(), 2);
         for workers in [0, 2] {
             let builder = boxed(dir.path()).recipe(recipe.clone());
-            let mut loader = builder.workers(workers).build().unwrap();
+            let mut loader = builder.num_workers(workers).build().unwrap();
             let what = format!("{}, {workers} workers", recipe.name);
             assert_same(&stream(&mut loader, 2), &want, &what);
         }
@@ -260,7 +260,7 @@ fn a_box_is_decoded_smaller_where_the_recipe_allows_it() {
             .with_dtype(Dtype::U8)
             .with_layout(MemoryLayout::Nhwc)
             .with_decode(mode);
-        let builder = boxed(dir.path()).recipe(recipe).workers(workers);
+        let builder = boxed(dir.path()).recipe(recipe).num_workers(workers);
         let mut loader = builder.build().unwrap();
         let batch = loader.epoch().next().unwrap().unwrap();
         let mut rows: Vec<(u64, Vec<u8>)> = batch
@@ -299,7 +299,9 @@ fn a_box_outside_of_its_picture_is_a_failed_sample_that_names_both() {
     scene(dir.path(), &files);
     for recipe in [Recipe::eval224(), Recipe::full()] {
         for workers in [0, 2] {
-            let builder = boxed(dir.path()).recipe(recipe.clone()).workers(workers);
+            let builder = boxed(dir.path())
+                .recipe(recipe.clone())
+                .num_workers(workers);
             let mut loader = builder.on_error(OnError::Skip).build().unwrap();
             let batch = loader.epoch().next().unwrap().unwrap();
             let good = batch.status().iter().filter(|s| **s == RowStatus::Ok);

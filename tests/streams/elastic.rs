@@ -31,7 +31,10 @@ fn part(
             b = b.resume(serde_json::from_str(&text).unwrap());
         }
         // Two processes for one of the ranks, which is slower.
-        let mut loader = b.workers(if rank == 1 { 1 } else { 0 }).build().unwrap();
+        let mut loader = b
+            .num_workers(if rank == 1 { 1 } else { 0 })
+            .build()
+            .unwrap();
         let begun = loader.state().epoch;
         let mut epoch = loader.epoch();
         let left = epoch.size_hint().1.unwrap() as u64;
@@ -163,7 +166,7 @@ fn a_dropped_end_is_that_of_the_last_layout() {
     // 34 are left, and a batch has 40.
     let mut loader = make()
         .batch_size(40)
-        .workers(0)
+        .num_workers(0)
         .resume(state)
         .build()
         .unwrap();
@@ -191,7 +194,7 @@ fn draws_of_identities_go_on_with_other_ranks() {
     }
     assert_eq!(all.len(), 2 * 8 + 2 * 3 * 8);
     let refused = |b: LoaderBuilder, state: &State, option, said: &str| {
-        let e = b.workers(0).resume(state.clone()).build().unwrap_err();
+        let e = b.num_workers(0).resume(state.clone()).build().unwrap_err();
         assert_eq!(e.option_name(), Some(option), "{e}");
         assert!(e.to_string().contains(said), "{e} lacks {said}");
     };
@@ -210,7 +213,7 @@ fn a_running_loader_takes_a_state_of_other_ranks() {
     let make = || builder(dir.path());
     let (head, state) = part(&make, (3, 4), 2, None);
     for workers in [0, 2] {
-        let mut loader = make().batch_size(7).workers(workers).build().unwrap();
+        let mut loader = make().batch_size(7).num_workers(workers).build().unwrap();
         loader.epoch().next().unwrap().unwrap();
         loader.resume(&state).unwrap();
         assert_eq!((loader.state().samples, loader.batches_left()), (24, 5));
@@ -232,11 +235,11 @@ fn a_running_loader_takes_a_state_of_other_ranks() {
 /// Nothing follows from how a run came to a place.
 fn same_from_its_first_batch(dir: &Path) {
     let make = || builder(dir).batch_size(6);
-    let mut through = make().workers(0).build().unwrap();
+    let mut through = make().num_workers(0).build().unwrap();
     let (_, state) = part(&|| builder(dir), (2, 9), 1, None);
     through.resume(&state).unwrap();
     assert_eq!(state.samples, 18);
-    let mut whole = make().workers(0).build().unwrap();
+    let mut whole = make().num_workers(0).build().unwrap();
     let all: Vec<Row> = whole.epoch().flat_map(|b| rows(&b.unwrap())).collect();
     let rest: Vec<Row> = through.epoch().flat_map(|b| rows(&b.unwrap())).collect();
     assert_eq!(rest, all[18..]);

@@ -94,7 +94,7 @@ fn bad_files_are_masked_and_named_under_skip_and_the_first_stops_under_stop() {
         assert_eq!(index.len(), 24 + BAD.len() as u64);
         // Between the index and the run.
         fs::remove_file(dir.path().join("class1/removed.jpg")).unwrap();
-        let make = || builder(dir.path()).workers(workers);
+        let make = || builder(dir.path()).num_workers(workers);
 
         let mut loader = make().on_error(OnError::Skip).build().unwrap();
         // The FIFO and the links are samples of the folder; the removed file is
@@ -109,7 +109,7 @@ fn bad_files_are_masked_and_named_under_skip_and_the_first_stops_under_stop() {
                 .helper(crate::common::FEATHERLOAD)
                 .batch_size(8)
                 .seed(11)
-                .workers(workers)
+                .num_workers(workers)
         };
         loader = make().on_error(OnError::Skip).build().unwrap();
         let (got, faults) = all_batches(&mut loader, 2);
@@ -197,10 +197,10 @@ fn disturbed(
     act: impl FnMut(i32, &Path) -> bool + Send + 'static,
 ) -> (Option<RowFault>, u32, featherload::LoaderReport) {
     let (dir, slow) = with_slow_file();
-    let mut truth = builder(dir.path()).workers(0).build().unwrap();
+    let mut truth = builder(dir.path()).num_workers(0).build().unwrap();
     let want = stream(&mut truth, 1);
     let mut loader = builder(dir.path())
-        .workers(workers)
+        .num_workers(workers)
         .row_limit(row_limit)
         .on_error(OnError::Skip)
         .build()
@@ -255,11 +255,11 @@ fn a_decode_that_takes_too_long_is_a_time_out() {
     let slow = dir.path().join("class1/slow.jpg");
     // The others are compared with a run in which it is a picture like them.
     fs::write(&slow, Picture::rgb(90, 80, 5).encode()).unwrap();
-    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 1);
+    let want = stream(&mut builder(dir.path()).num_workers(0).build().unwrap(), 1);
     fs::write(&slow, endless_picture()).unwrap();
     // Long enough for any other row on a busy machine.
     let mut loader = builder(dir.path())
-        .workers(2)
+        .num_workers(2)
         .row_limit(Duration::from_secs(2))
         .on_error(OnError::Skip)
         .build()
@@ -342,8 +342,8 @@ fn a_decoder_that_goes_on_in_time_is_left_alone() {
 #[test]
 fn an_idle_worker_that_is_stopped_is_replaced() {
     let dir = data(3, 8);
-    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 2);
-    let mut loader = builder(dir.path()).workers(2).build().unwrap();
+    let want = stream(&mut builder(dir.path()).num_workers(0).build().unwrap(), 2);
+    let mut loader = builder(dir.path()).num_workers(2).build().unwrap();
     let mut got = stream(&mut loader, 1);
     let before = loader.report().unwrap();
     send(before.workers[0], Signal::SIGSTOP);
@@ -377,8 +377,15 @@ fn a_job_that_is_stopped_as_a_whole_goes_on_as_if_nothing_had_been() {
         Command::new(crate::common::FEATHERLOAD)
             .arg("bench")
             .arg(dir.path())
-            .args(["--batch", "8", "--on-error", "skip", "--json", "--digest"])
-            .args(["--row-limit", "2000", "--workers", workers])
+            .args([
+                "--batch-size",
+                "8",
+                "--on-error",
+                "skip",
+                "--json",
+                "--digest",
+            ])
+            .args(["--row-limit", "2", "--num-workers", workers])
             .args(["--epochs", &epochs.to_string()])
             .stdout(Stdio::piped())
             .spawn()
@@ -489,7 +496,7 @@ fn bad_rows_one_after_the_other_are_no_start_failure() {
         fs::write(file, &picture).unwrap();
     }
     let mut loader = builder(dir.path())
-        .workers(1)
+        .num_workers(1)
         .row_limit(LIVENESS)
         .on_error(OnError::Skip)
         .build()
@@ -523,9 +530,9 @@ fn bad_rows_one_after_the_other_are_no_start_failure() {
 #[test]
 fn holding_every_slot_is_an_error_that_says_so_and_passes() {
     let dir = data(6, 9);
-    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 2);
+    let want = stream(&mut builder(dir.path()).num_workers(0).build().unwrap(), 2);
     let mut loader = builder(dir.path())
-        .workers(2)
+        .num_workers(2)
         .depth(2)
         .epochs(2)
         .hold_timeout(Duration::ZERO)
@@ -557,7 +564,7 @@ fn holding_every_slot_is_an_error_that_says_so_and_passes() {
 #[test]
 fn a_dropped_batch_in_another_thread_frees_its_slot() {
     let dir = data(6, 9);
-    let mut loader = builder(dir.path()).workers(1).depth(1).build().unwrap();
+    let mut loader = builder(dir.path()).num_workers(1).depth(1).build().unwrap();
     let mut epoch = loader.epoch();
     let first = epoch.next().unwrap().unwrap();
     let thread = std::thread::spawn(move || {
@@ -572,10 +579,10 @@ fn a_dropped_batch_in_another_thread_frees_its_slot() {
 #[test]
 fn the_last_ticket_numbers_are_used_up_and_then_named() {
     let dir = data(6, 9);
-    let want = stream(&mut builder(dir.path()).workers(0).build().unwrap(), 1);
+    let want = stream(&mut builder(dir.path()).num_workers(0).build().unwrap(), 1);
     for depth in [1, 2, 3, 5] {
         let mut loader = builder(dir.path())
-            .workers(2)
+            .num_workers(2)
             .depth(depth)
             .first_counts(u32::MAX - 3, 1)
             .build()
@@ -598,7 +605,7 @@ fn the_last_ticket_numbers_are_used_up_and_then_named() {
         drop(loader);
         // As the message says: a new loader from the state goes on.
         let mut loader = builder(dir.path())
-            .workers(2)
+            .num_workers(2)
             .resume(state)
             .build()
             .unwrap();
@@ -612,7 +619,7 @@ fn the_last_spawn_serial_is_named() {
     let dir = data(6, 9);
     let most = (1u32 << 24) - 1;
     let mut loader = builder(dir.path())
-        .workers(2)
+        .num_workers(2)
         .first_counts(1, most - 5)
         .kill_workers_every(Duration::from_millis(3))
         .epochs(u64::MAX)
@@ -633,7 +640,7 @@ fn the_last_spawn_serial_is_named() {
     assert_eq!(again.to_string(), error.to_string());
 
     let e = builder(dir.path())
-        .workers(2)
+        .num_workers(2)
         .first_counts(1, most)
         .build()
         .unwrap_err();
@@ -668,7 +675,7 @@ fn a_helper_that_is_none_is_named_within_six_seconds() {
             let e = builder(dir.path())
                 .helper(&helper)
                 .launch(Launch::Exec)
-                .workers(1)
+                .num_workers(1)
                 .build()
                 .unwrap_err();
             // Another test's child may hold our script open for writing for a
@@ -693,23 +700,23 @@ fn numbers_that_cannot_work_are_usage_errors() {
     let dir = data(1, 3);
     for (b, words) in [
         (
-            builder(dir.path()).workers(0).batch_size(0),
+            builder(dir.path()).num_workers(0).batch_size(0),
             "`batch_size` is 0",
         ),
         (
-            builder(dir.path()).workers(1).depth(0),
+            builder(dir.path()).num_workers(1).depth(0),
             "`depth` is 0: use 1 to 1024",
         ),
         (
-            builder(dir.path()).workers(5000),
-            "`workers` is 5000: use at most 4096",
+            builder(dir.path()).num_workers(5000),
+            "`num_workers` is 5000: use at most 4096",
         ),
         (
-            builder(dir.path()).workers(0).epochs(0),
+            builder(dir.path()).num_workers(0).epochs(0),
             "`epochs` is 0: use at least 1",
         ),
         (
-            builder(dir.path()).workers(0).rank(Rank::new(2, 2)),
+            builder(dir.path()).num_workers(0).rank(Rank::new(2, 2)),
             "`rank` is 2 of 2",
         ),
     ] {
@@ -720,6 +727,6 @@ fn numbers_that_cannot_work_are_usage_errors() {
     let e = builder(dir.path()).epochs(0).forecast(0).unwrap_err();
     assert_eq!(e.option_name(), Some("epochs"), "{e}");
     let empty = tempfile::tempdir().unwrap();
-    let e = builder(empty.path()).workers(1).build().unwrap_err();
+    let e = builder(empty.path()).num_workers(1).build().unwrap_err();
     assert!(e.is_usage(), "{e}");
 }

@@ -126,7 +126,7 @@ fn decoded(jpeg: &[u8], height: u32, width: u32) -> Pixels {
         .with_dtype(Dtype::U8)
         .with_layout(MemoryLayout::Nhwc);
     let mut loader = builder(dir.path())
-        .workers(0)
+        .num_workers(0)
         .recipe(recipe.with_decode(DecodeMode::Full))
         .build()
         .unwrap();
@@ -226,7 +226,7 @@ fn rows_are_the_pictures_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let truth = mixed(dir.path());
     for workers in [0, 2] {
-        let mut loader = full(dir.path()).workers(workers).build().unwrap();
+        let mut loader = full(dir.path()).num_workers(workers).build().unwrap();
         let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
         let mut rows = 0;
         for batch in loader.epoch() {
@@ -255,7 +255,7 @@ fn stored_rows_are_the_pictures_as_their_files_have_them() {
     let recipe = Recipe::full().with_orientation(Upright::Stored);
     let loader = |workers| {
         let loader = builder(dir.path()).recipe(recipe.clone());
-        loader.workers(workers)
+        loader.num_workers(workers)
     };
     for workers in [0, 2] {
         let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
@@ -272,7 +272,10 @@ fn stored_rows_are_the_pictures_as_their_files_have_them() {
     let flat = |recipe: Recipe| {
         let only = tempfile::tempdir().unwrap();
         fs::copy(dir.path().join("exif6.jpg"), only.path().join("a.jpg")).unwrap();
-        let forecast = builder(only.path()).recipe(recipe).workers(1).forecast(1);
+        let forecast = builder(only.path())
+            .recipe(recipe)
+            .num_workers(1)
+            .forecast(1);
         let largest = forecast.unwrap().largest.unwrap();
         (largest.height as usize, largest.width as usize)
     };
@@ -327,7 +330,7 @@ fn dropped_alpha_leaves_the_colours_that_are_stored() {
     let load = |decode| {
         builder(&goldens.join("in"))
             .recipe(recipe(decode))
-            .workers(0)
+            .num_workers(0)
     };
     for batch in load(dropped).build().unwrap().epoch() {
         let batch = batch.unwrap();
@@ -352,7 +355,7 @@ fn dropped_alpha_leaves_the_colours_that_are_stored() {
 #[test]
 fn batches_of_one_size_have_no_table() {
     let dir = crate::common::data(1, 3);
-    let mut loader = builder(dir.path()).workers(0).build().unwrap();
+    let mut loader = builder(dir.path()).num_workers(0).build().unwrap();
     let batch = loader.epoch().next().unwrap().unwrap();
     assert!(batch.descriptors().is_none());
     assert!(
@@ -404,7 +407,9 @@ fn any_number_of_workers_gives_the_stream_of_none() {
     mixed(dir.path());
     let recipe = Recipe::full().then(RandomHorizontalFlip::default());
     let with = |workers| {
-        let loader = builder(dir.path()).recipe(recipe.clone()).workers(workers);
+        let loader = builder(dir.path())
+            .recipe(recipe.clone())
+            .num_workers(workers);
         loader.batch_size(5).build().unwrap()
     };
     let want = sized_stream(&mut with(0), 2);
@@ -418,9 +423,9 @@ fn any_number_of_workers_gives_the_stream_of_none() {
 fn workers_killed_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
     mixed(dir.path());
-    let want = sized_stream(&mut full(dir.path()).workers(0).build().unwrap(), 6);
+    let want = sized_stream(&mut full(dir.path()).num_workers(0).build().unwrap(), 6);
     let mut loader = full(dir.path())
-        .workers(3)
+        .num_workers(3)
         .depth(2)
         .epochs(6)
         .kill_workers_every(Duration::from_millis(5))
@@ -448,8 +453,8 @@ fn workers_killed_change_nothing() {
 fn a_run_goes_on_where_it_stood() {
     let dir = tempfile::tempdir().unwrap();
     mixed(dir.path());
-    let want = sized_stream(&mut full(dir.path()).workers(0).build().unwrap(), 2);
-    let mut first = full(dir.path()).workers(2).build().unwrap();
+    let want = sized_stream(&mut full(dir.path()).num_workers(0).build().unwrap(), 2);
+    let mut first = full(dir.path()).num_workers(2).build().unwrap();
     let mut got = Vec::new();
     let mut epoch = first.epoch();
     for _ in 0..2 {
@@ -459,7 +464,7 @@ fn a_run_goes_on_where_it_stood() {
     drop(epoch);
     let state: State = serde_json::from_str(&state).unwrap();
     let mut second = full(dir.path())
-        .workers(1)
+        .num_workers(1)
         .resume(state.clone())
         .build()
         .unwrap();
@@ -484,7 +489,7 @@ fn substitutes_bring_their_own_sizes() {
     let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
     let stream = |workers: usize, kill: Option<Duration>| {
         let mut builder = full(dir.path())
-            .workers(workers)
+            .num_workers(workers)
             .batch_size(5)
             .epochs(3)
             .on_error(OnError::Substitute);
@@ -529,7 +534,7 @@ fn other_operations_combine_with_own_sizes() {
         .with_layout(MemoryLayout::Nchw);
     let mut loader = builder(dir.path())
         .recipe(recipe)
-        .workers(2)
+        .num_workers(2)
         .build()
         .unwrap();
     let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
@@ -569,7 +574,7 @@ fn a_batch_of_the_largest_fits_exactly() {
         .sum();
     for batch in [6, 20] {
         let mut loader = full(dir.path())
-            .workers(1)
+            .num_workers(1)
             .depth(1)
             .batch_size(batch)
             .build()
@@ -605,7 +610,7 @@ fn tails_and_batches_larger_than_the_data_set() {
             (Tail::Drop, 12, vec![12, 12]),
         ] {
             let mut loader = full(dir.path())
-                .workers(workers)
+                .num_workers(workers)
                 .batch_size(size)
                 .tail(tail)
                 .build()
@@ -653,7 +658,7 @@ fn changed_meanwhile(workers: usize, before: &[u8], after: &[u8]) -> Batch {
     let last = dir.path().join("c.jpg");
     fs::write(&last, before).unwrap();
     let mut loader = full(dir.path())
-        .workers(workers)
+        .num_workers(workers)
         .depth(1)
         .batch_size(1)
         .shuffle(false)
@@ -733,7 +738,7 @@ fn unreadable_and_too_large_pictures_take_no_room_and_fail_with_their_reasons() 
     write("x-half.jpg", &good[..good.len() - 40]);
     for workers in [0, 2] {
         let mut loader = full(dir.path())
-            .workers(workers)
+            .num_workers(workers)
             .max_scratch(64 << 20)
             .on_error(OnError::Skip)
             .build()
@@ -786,7 +791,7 @@ fn unreadable_and_too_large_pictures_take_no_room_and_fail_with_their_reasons() 
         }
         assert_eq!(failed.len(), 7, "{failed:?}");
     }
-    let mut loader = full(dir.path()).workers(1).build().unwrap();
+    let mut loader = full(dir.path()).num_workers(1).build().unwrap();
     let error = loader.epoch().find_map(Result::err).unwrap();
     assert!(error.is_sample(), "{error}");
 }
@@ -801,7 +806,11 @@ fn a_ring_that_cannot_fit_is_refused_with_the_largest_pictures() {
         let bytes = with_claimed_size(&good, 10_000, 12_000 + i);
         fs::write(dir.path().join(name), bytes).unwrap();
     }
-    let error = full(dir.path()).workers(1).depth(1024).build().unwrap_err();
+    let error = full(dir.path())
+        .num_workers(1)
+        .depth(1024)
+        .build()
+        .unwrap_err();
     assert!(error.is_usage());
     let text = error.to_string();
     for part in [
@@ -835,7 +844,7 @@ fn a_forged_header_takes_no_room() {
     fs::write(dir.path().join("x-forged.jpg"), farbfeld).unwrap();
     for workers in [0, 1] {
         let mut loader = full(dir.path())
-            .workers(workers)
+            .num_workers(workers)
             .on_error(OnError::Skip)
             .build()
             .unwrap();
@@ -861,8 +870,8 @@ fn a_few_giants_in_a_ring_are_named() {
     let warned = || {
         let src = dir.path().to_str().unwrap();
         let out = std::process::Command::new(FEATHERLOAD)
-            .args(["bench", src, "--recipe", "full", "--batch", "7"])
-            .args(["--workers", "1", "--on-error", "skip"])
+            .args(["bench", src, "--recipe", "full", "--batch-size", "7"])
+            .args(["--num-workers", "1", "--on-error", "skip"])
             .output()
             .unwrap();
         assert!(out.status.success(), "{out:?}");
@@ -914,9 +923,16 @@ fn the_command_line_knows_own_sizes() {
     };
     let digest = |workers: &str| {
         let args = [
-            "bench", src, "--recipe", "full", "--batch", "7", "--digest", "--json",
+            "bench",
+            src,
+            "--recipe",
+            "full",
+            "--batch-size",
+            "7",
+            "--digest",
+            "--json",
         ];
-        run(&[&args[..], &["--workers", workers]].concat())["digest"].clone()
+        run(&[&args[..], &["--num-workers", workers]].concat())["digest"].clone()
     };
     let want = digest("0");
     assert!(want.is_string());

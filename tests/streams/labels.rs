@@ -42,7 +42,7 @@ fn the_label_is_the_number_of_turns() {
         let recipe = recipe.with_dtype(Dtype::U8);
         builder(dir.path())
             .recipe(recipe)
-            .workers(0)
+            .num_workers(0)
             .build()
             .unwrap()
     };
@@ -84,7 +84,7 @@ fn any_workers_deaths_and_resumes_give_the_same_labels() {
         builder(dir.path())
             .recipe(recipe())
             .tail(Tail::Pad)
-            .workers(workers)
+            .num_workers(workers)
     };
     let epochs = 3;
     let full = stream(&mut make(0).build().unwrap(), epochs);
@@ -133,7 +133,7 @@ fn a_substitute_has_its_own_label() {
         builder(dir.path())
             .recipe(recipe())
             .on_error(policy)
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap()
     };
@@ -172,7 +172,7 @@ fn mixing_takes_drawn_labels() {
     let make = |workers, classes| {
         let mixing = Mixing::new(classes).then(MixOp::Mixup { alpha: 0.8 });
         let recipe = recipe().with_dtype(Dtype::F32).with_mixing(mixing);
-        builder(dir.path()).recipe(recipe).workers(workers)
+        builder(dir.path()).recipe(recipe).num_workers(workers)
     };
     // Though the folder has five classes.
     let vectors = |workers| -> Vec<Labels> {
@@ -186,7 +186,7 @@ fn mixing_takes_drawn_labels() {
     assert_eq!(vectors(2), alone);
     let mut plain = builder(dir.path())
         .recipe(recipe())
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     for (mixed, batch) in alone.iter().zip(plain.epoch()) {
@@ -220,7 +220,7 @@ fn samplers_that_go_by_classes_are_refused_by_name() {
         builder(dir.path())
             .recipe(recipe())
             .sampler(sampler)
-            .workers(0)
+            .num_workers(0)
     };
     let weighted = |weights| Sampler::Weighted {
         weights,
@@ -256,12 +256,15 @@ fn the_forecast_prints_the_labels_of_the_first_rows() {
     let want = stream(
         &mut builder(dir.path())
             .recipe(recipe())
-            .workers(0)
+            .num_workers(0)
             .build()
             .unwrap(),
         1,
     );
-    let forecast = builder(dir.path()).recipe(recipe()).workers(0).forecast(12);
+    let forecast = builder(dir.path())
+        .recipe(recipe())
+        .num_workers(0)
+        .forecast(12);
     let drawn = forecast.unwrap().drawn;
     assert_eq!(drawn.len(), 12);
     for (drawn, row) in drawn.iter().zip(&want) {

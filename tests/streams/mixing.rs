@@ -98,7 +98,7 @@ fn any_workers_deaths_and_resumes_give_the_same_batches() {
     let make = |workers| {
         builder(dir.path())
             .recipe(recipe(one_of()).with_dtype(Dtype::F16))
-            .workers(workers)
+            .num_workers(workers)
     };
     let epochs = 3;
     let full = stream(&mut make(0).build().unwrap(), epochs);
@@ -143,7 +143,7 @@ fn rows_of_bf16_are_mixed_as_those_of_f32() {
     let dir = data(CLASSES, EACH);
     let make = |workers, dtype| {
         let recipe = recipe(one_of()).with_dtype(dtype);
-        let builder = builder(dir.path()).recipe(recipe).workers(workers);
+        let builder = builder(dir.path()).recipe(recipe).num_workers(workers);
         builder.build().unwrap()
     };
     let none = stream(&mut make(0, Dtype::Bf16), 2);
@@ -194,7 +194,12 @@ fn pairs(make: impl Fn(Recipe) -> LoaderBuilder, op: MixOp, look: impl Fn(&Batch
 #[test]
 fn mixup_blends_pixels_and_labels_alike() {
     let dir = data(CLASSES, EACH);
-    let make = |recipe| builder(dir.path()).recipe(recipe).batch_size(5).workers(1);
+    let make = |recipe| {
+        builder(dir.path())
+            .recipe(recipe)
+            .batch_size(5)
+            .num_workers(1)
+    };
     pairs(make, MixOp::Mixup { alpha: 1.0 }, |mixed, raw| {
         let labels = vectors(mixed);
         let Labels::Classes(classes) = raw.labels() else {
@@ -251,7 +256,7 @@ fn ranks_differ_and_each_is_a_place_of_its_own() {
             .batch_size(4)
             .tail(Tail::Drop)
             .rank(Rank::new(rank, world))
-            .workers(0)
+            .num_workers(0)
             .build()
             .unwrap();
         stream(&mut loader, 1)
@@ -296,7 +301,7 @@ fn rows_without_samples_stay_zero_and_are_nobodys_partner() {
                 .batch_size(8)
                 .tail(Tail::Pad)
                 .on_error(OnError::Skip)
-                .workers(workers)
+                .num_workers(workers)
                 .build()
                 .unwrap()
         };
@@ -335,13 +340,13 @@ fn batches_of_one_row_and_of_several_sizes_are_mixed() {
     let mut mixed = builder(dir.path())
         .recipe(recipe(MixOp::Cutmix { alpha: 1.0 }))
         .batch_size(1)
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     let mut raw = builder(dir.path())
         .recipe(plain())
         .batch_size(1)
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     for (a, b) in mixed.epoch().zip(raw.epoch()) {
@@ -353,7 +358,7 @@ fn batches_of_one_row_and_of_several_sizes_are_mixed() {
         builder(dir.path())
             .recipe(recipe(one_of()))
             .multi_scale(MultiScale::new([(32, 32), (64, 32)]))
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap()
     };
@@ -365,10 +370,10 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
     let dir = data(CLASSES, EACH);
     let says = |source: &Path, mixing: Mixing| {
         let recipe = plain().with_mixing(mixing);
-        let loader = builder(source).recipe(recipe.clone()).workers(0);
+        let loader = builder(source).recipe(recipe.clone()).num_workers(0);
         let error = loader.build().unwrap_err();
         assert!(error.is_usage());
-        let forecast = builder(source).recipe(recipe).workers(0).forecast(0);
+        let forecast = builder(source).recipe(recipe).num_workers(0).forecast(0);
         assert_eq!(forecast.unwrap_err().to_string(), error.to_string());
         error.to_string()
     };
@@ -388,7 +393,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
     let vectors_of = |mixing: Mixing| {
         Loader::builder(Source::detect(&list).unwrap())
             .recipe(plain().with_mixing(mixing))
-            .workers(0)
+            .num_workers(0)
             .build()
     };
     let mut loader = vectors_of(Mixing::new(3).then(MixOp::Mixup { alpha: 4.0 })).unwrap();
@@ -408,7 +413,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
 fn the_forecast_counts_labels_of_every_batch_that_is_alive() {
     let dir = data(CLASSES, EACH);
     let fixed = |recipe: Recipe| {
-        let forecast = builder(dir.path()).recipe(recipe).workers(2).depth(3);
+        let forecast = builder(dir.path()).recipe(recipe).num_workers(2).depth(3);
         forecast.forecast(0).unwrap().memory.fixed_bytes
     };
     let n = 1 << 20;
@@ -434,7 +439,12 @@ fn the_forecast_counts_class_names() {
         };
         let source = Source::Folder(dir.path().into(), options);
         let loader = Loader::builder(source).helper(FEATHERLOAD).recipe(plain());
-        loader.workers(2).forecast(0).unwrap().memory.fixed_bytes
+        loader
+            .num_workers(2)
+            .forecast(0)
+            .unwrap()
+            .memory
+            .fixed_bytes
     };
     let names = 40_000;
     assert!(fixed(names) > fixed(0) + 2 * 100 * names as u64);

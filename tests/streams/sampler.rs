@@ -68,13 +68,16 @@ fn every_order_streams_alike_for_any_workers_and_from_any_point() {
     let mut streams = HashSet::new();
     for sampler in samplers() {
         let full = stream(
-            &mut with(dir.path(), sampler).workers(0).build().unwrap(),
+            &mut with(dir.path(), sampler).num_workers(0).build().unwrap(),
             epochs,
         );
         let ids: Vec<u64> = full.iter().map(|r| r.id).collect();
         assert!(streams.insert(ids), "{sampler}: an order of its own");
         for workers in [1, 2] {
-            let mut loader = with(dir.path(), sampler).workers(workers).build().unwrap();
+            let mut loader = with(dir.path(), sampler)
+                .num_workers(workers)
+                .build()
+                .unwrap();
             let got = stream(&mut loader, epochs);
             assert_same(&got, &full, &format!("{sampler}, {workers} workers"));
         }
@@ -87,13 +90,16 @@ fn every_order_streams_alike_for_any_workers_and_from_any_point() {
             + 1;
         for (before, after) in [(0, 1), (1, 2), (2, 0)] {
             let taken = random.below(per_epoch * epochs);
-            let mut loader = with(dir.path(), sampler).workers(before).build().unwrap();
+            let mut loader = with(dir.path(), sampler)
+                .num_workers(before)
+                .build()
+                .unwrap();
             let (head, state) = take(&mut loader, taken);
             drop(loader);
             let text = serde_json::to_string(&state).unwrap();
             let state: State = serde_json::from_str(&text).unwrap();
             let mut loader = with(dir.path(), sampler)
-                .workers(after)
+                .num_workers(after)
                 .resume(state)
                 .build()
                 .unwrap();
@@ -113,7 +119,7 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
         builder(dir.path())
             .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
             .on_error(OnError::Stop)
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap()
     };
@@ -153,7 +159,7 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
             .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
             .on_error(OnError::Stop)
             .resume(state)
-            .workers(2)
+            .num_workers(2)
             .build()
             .unwrap();
         let tail = stream(&mut loader, 2);
@@ -164,14 +170,14 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
     let mut loader = builder(dir.path())
         .recipe(bounded)
         .multi_scale(MultiScale::new([(64, 64), (96, 64), (32, 64)]))
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     assert_eq!(shapes(&mut loader), want);
     let e = builder(dir.path())
         .recipe(Recipe::full())
         .multi_scale(MultiScale::new([(64, 64)]))
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("multi_scale sets the size of rows"));
@@ -181,7 +187,13 @@ fn batches_of_several_sizes_have_shapes_of_their_own() {
 fn bench(dir: &Path, args: &[&str]) -> (String, Option<String>) {
     let out = Command::new(crate::common::FEATHERLOAD)
         .args([
-            "bench", "--json", "--digest", "--batch", "8", "--recipe", "eval224",
+            "bench",
+            "--json",
+            "--digest",
+            "--batch-size",
+            "8",
+            "--recipe",
+            "eval224",
         ])
         .args(args)
         .arg(dir)
@@ -217,16 +229,16 @@ fn the_command_line_has_every_order_and_errors_name_its_flags() {
     let mut seen = HashSet::new();
     for args in orders {
         let of = |workers| {
-            let (err, digest) = bench(dir.path(), &[args, &["--workers", workers]].concat());
+            let (err, digest) = bench(dir.path(), &[args, &["--num-workers", workers]].concat());
             digest.unwrap_or_else(|| panic!("{args:?}: {err}"))
         };
         let digest = of("0");
         assert_eq!(digest, of("1"), "{args:?}");
         assert!(seen.insert(digest), "{args:?}: an order of its own");
     }
-    let (_, no_shuffle) = bench(dir.path(), &["--no-shuffle", "--workers", "0"]);
+    let (_, no_shuffle) = bench(dir.path(), &["--no-shuffle", "--num-workers", "0"]);
     assert!(seen.contains(&no_shuffle.unwrap()), "that of sequential");
-    let (_, default) = bench(dir.path(), &["--workers", "0"]);
+    let (_, default) = bench(dir.path(), &["--num-workers", "0"]);
     assert!(seen.contains(&default.unwrap()), "that of shuffle");
     for (args, text) in [
         (
@@ -258,7 +270,7 @@ fn workers_killed_by_order_change_no_identities() {
     let dir = data(CLASSES, EACH);
     let make = || with(dir.path(), PK);
     let mut loader = make()
-        .workers(2)
+        .num_workers(2)
         .epochs(30)
         .kill_workers_every(Duration::from_millis(4))
         .build()
@@ -274,12 +286,12 @@ fn workers_killed_by_order_change_no_identities() {
     let report = loader.report().unwrap();
     assert!(report.worker_deaths > 0);
     assert_eq!(report.worker_deaths, report.ordered_deaths, "{report:?}");
-    let want = stream(&mut make().workers(0).build().unwrap(), epochs);
+    let want = stream(&mut make().num_workers(0).build().unwrap(), epochs);
     assert_same(&got, &want, "kills by order");
 }
 
 fn epoch_of(dir: &Path, sampler: Sampler) -> Vec<Row> {
-    stream(&mut with(dir, sampler).workers(1).build().unwrap(), 1)
+    stream(&mut with(dir, sampler).num_workers(1).build().unwrap(), 1)
 }
 
 #[test]
@@ -326,7 +338,7 @@ fn large_pictures_come_first_with_rows_of_any_size() {
                 .recipe(recipe.clone())
                 .sampler(Sampler::LargestFirst { classes: 3 })
                 .on_error(OnError::Skip)
-                .workers(workers)
+                .num_workers(workers)
                 .build()
                 .unwrap()
         };
@@ -375,7 +387,7 @@ fn the_largest_picture_fits_into_every_row_of_a_slot() {
                 num_samples: None,
             })
             .sample_weights(weights.clone())
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap()
     };
@@ -390,8 +402,8 @@ fn the_largest_picture_fits_into_every_row_of_a_slot() {
 fn substitutes_are_of_the_same_identity() {
     let dir = data(CLASSES, EACH);
     // The data set is the same, but for the pictures that are spoilt.
-    let clean = stream(&mut with(dir.path(), PK).workers(0).build().unwrap(), 1);
-    let loader = with(dir.path(), PK).workers(0).build().unwrap();
+    let clean = stream(&mut with(dir.path(), PK).num_workers(0).build().unwrap(), 1);
+    let loader = with(dir.path(), PK).num_workers(0).build().unwrap();
     // Two of class 0, and all of class 3.
     let bad: HashSet<u64> = [1, 5].into_iter().chain(27..36).collect();
     for id in &bad {
@@ -401,7 +413,7 @@ fn substitutes_are_of_the_same_identity() {
     let make = |workers| {
         with(dir.path(), PK)
             .on_error(OnError::Substitute)
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap()
     };
@@ -437,14 +449,14 @@ fn another_order_or_another_table_is_no_resume() {
     let dir = data(CLASSES, EACH);
     let state = |sampler| {
         with(dir.path(), sampler)
-            .workers(0)
+            .num_workers(0)
             .build()
             .unwrap()
             .state()
     };
     let refused = |builder: LoaderBuilder, state: &State| {
         let e = builder
-            .workers(0)
+            .num_workers(0)
             .resume(state.clone())
             .build()
             .unwrap_err();
@@ -467,7 +479,7 @@ fn another_order_or_another_table_is_no_resume() {
     );
     let then = state(Sampler::LargestFirst { classes: 4 });
     let path = with(dir.path(), PK)
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap()
         .index()
@@ -518,7 +530,7 @@ fn what_an_order_lacks_is_named() {
             "there are 1 sample weights for 54",
         ),
     ] {
-        let e = builder.workers(0).build().unwrap_err();
+        let e = builder.num_workers(0).build().unwrap_err();
         assert!(
             e.is_usage() && e.to_string().contains(text),
             "{e} lacks {text}"
@@ -534,7 +546,7 @@ fn what_an_order_lacks_is_named() {
     .unwrap();
     let e = featherload::Loader::builder(index)
         .sampler(PK)
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap_err();
     assert!(e.to_string().contains("vectors of 2 numbers"), "{e}");

@@ -22,7 +22,7 @@ use crate::common::rows::{Row, assert_same, rows, stream, take};
 use crate::common::{Random, builder, data};
 
 fn truth(dir: &std::path::Path, epochs: u64) -> Vec<Row> {
-    stream(&mut builder(dir).workers(0).build().unwrap(), epochs)
+    stream(&mut builder(dir).num_workers(0).build().unwrap(), epochs)
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn any_number_of_workers_gives_the_stream_of_none() {
     let dir = data(6, 9);
     let want = truth(dir.path(), 2);
     for workers in [1, 2, 4, 8] {
-        let mut loader = builder(dir.path()).workers(workers).build().unwrap();
+        let mut loader = builder(dir.path()).num_workers(workers).build().unwrap();
         let got = stream(&mut loader, 2);
         assert_same(&got, &want, &format!("{workers} workers"));
         let report = loader.report().unwrap();
@@ -44,7 +44,7 @@ fn a_state_behind_the_last_batch_is_refused_and_the_loader_goes_on() {
     let dir = data(3, 4);
     let want = truth(dir.path(), 1);
     for workers in [0, 1] {
-        let make = || builder(dir.path()).workers(workers);
+        let make = || builder(dir.path()).num_workers(workers);
         let mut loader = make().build().unwrap();
         let batches = loader.batches_per_epoch();
         let behind = |samples| State {
@@ -99,7 +99,9 @@ fn operations_inside_of_others_stream_alike_for_any_workers() {
             RandomApply::new(moved).into(),
         ]));
     let make = |workers| {
-        let builder = builder(dir.path()).recipe(recipe.clone()).workers(workers);
+        let builder = builder(dir.path())
+            .recipe(recipe.clone())
+            .num_workers(workers);
         stream(&mut builder.build().unwrap(), 2)
     };
     let want = make(0);
@@ -119,7 +121,7 @@ fn bf16_batches_are_those_of_f32_rounded_for_any_workers() {
     let dir = data(3, 7);
     let make = |workers, dtype| {
         let recipe = Recipe::train224().with_dtype(dtype);
-        let builder = builder(dir.path()).recipe(recipe).workers(workers);
+        let builder = builder(dir.path()).recipe(recipe).num_workers(workers);
         builder.build().unwrap()
     };
     let mut exact = make(0, Dtype::F32);
@@ -161,14 +163,14 @@ fn the_shared_photos_stream_alike_with_and_without_workers() {
         return;
     };
     let want = truth(&photos, 1);
-    let mut loader = builder(&photos).workers(3).build().unwrap();
+    let mut loader = builder(&photos).num_workers(3).build().unwrap();
     assert_same(&stream(&mut loader, 1), &want, "3 workers");
 }
 
 #[test]
 fn every_id_comes_exactly_once_an_epoch_with_its_label() {
     let dir = data(5, 7);
-    let mut loader = builder(dir.path()).workers(2).build().unwrap();
+    let mut loader = builder(dir.path()).num_workers(2).build().unwrap();
     let got = stream(&mut loader, 3);
     for epoch in 0..3 {
         let mut seen = HashMap::new();
@@ -193,7 +195,7 @@ fn every_id_comes_exactly_once_an_epoch_with_its_label() {
 fn workers_killed_by_order_change_nothing() {
     let dir = data(6, 9);
     let mut loader = builder(dir.path())
-        .workers(3)
+        .num_workers(3)
         .epochs(50)
         .kill_workers_every(Duration::from_millis(4))
         .build()
@@ -217,7 +219,11 @@ fn workers_killed_by_order_change_nothing() {
 fn workers_killed_from_outside_change_nothing() {
     let dir = data(6, 9);
     let mut random = Random(3);
-    let mut loader = builder(dir.path()).workers(3).epochs(40).build().unwrap();
+    let mut loader = builder(dir.path())
+        .num_workers(3)
+        .epochs(40)
+        .build()
+        .unwrap();
     let mut got = Vec::new();
     let (mut kills, mut epochs) = (0, 0);
     while kills < 15 && epochs < 40 {
@@ -247,7 +253,7 @@ fn workers_killed_from_outside_change_nothing() {
 fn all_workers_killed_at_once_or_while_idle_change_nothing() {
     let dir = data(6, 9);
     let mut loader = builder(dir.path())
-        .workers(8)
+        .num_workers(8)
         .depth(2)
         .epochs(4)
         .build()
@@ -286,7 +292,7 @@ fn a_run_goes_on_from_any_point() {
         let taken = random.below(per_epoch * epochs);
         let (before, after) = ([0, 1, 2][i % 3], [2, 0, 3][i % 3]);
         let mut loader = builder(dir.path())
-            .workers(before)
+            .num_workers(before)
             .epochs(epochs)
             .build()
             .unwrap();
@@ -300,7 +306,7 @@ fn a_run_goes_on_from_any_point() {
         let text = serde_json::to_string(&state).unwrap();
         let state: State = serde_json::from_str(&text).unwrap();
         let mut loader = builder(dir.path())
-            .workers(after)
+            .num_workers(after)
             .epochs(epochs)
             .resume(state.clone())
             .build()
@@ -319,7 +325,7 @@ fn every_start_gives_the_tail_of_the_full_run() {
     for at in 0..8u64 {
         let (epoch, batch) = (at / 4, at % 4);
         let mut loader = builder(dir.path())
-            .workers(0)
+            .num_workers(0)
             .start(Position::new(epoch, batch))
             .build()
             .unwrap();
@@ -331,7 +337,7 @@ fn every_start_gives_the_tail_of_the_full_run() {
         );
     }
     let e = builder(dir.path())
-        .workers(0)
+        .num_workers(0)
         .start(Position::new(1, 4))
         .build()
         .unwrap_err();
@@ -347,7 +353,7 @@ fn ranks_share_an_epoch_and_have_equal_shapes() {
         let mut seen = HashMap::new();
         for rank in 0..world {
             let mut loader = builder(dir.path())
-                .workers(usize::from(rank == 1))
+                .num_workers(usize::from(rank == 1))
                 .rank(Rank::new(rank, world))
                 .build()
                 .unwrap();
@@ -382,7 +388,7 @@ fn tails_are_short_padded_or_dropped() {
     for workers in [0, 2] {
         let last = |tail| {
             let mut loader = builder(dir.path())
-                .workers(workers)
+                .num_workers(workers)
                 .tail(tail)
                 .build()
                 .unwrap();
@@ -441,7 +447,7 @@ fn working_ahead_over_the_border_of_epochs_changes_nothing() {
     let dir = data(3, 5); // two batches an epoch, fewer than slots
     let want = truth(dir.path(), 6);
     for (epochs, depth) in [(None, 3), (Some(6), 3), (Some(6), 7), (Some(2), 4)] {
-        let mut b = builder(dir.path()).workers(2).depth(depth);
+        let mut b = builder(dir.path()).num_workers(2).depth(depth);
         if let Some(n) = epochs {
             b = b.epochs(n);
         }
@@ -462,7 +468,7 @@ fn an_epoch_broken_off_is_followed_by_the_whole_next() {
     };
     for workers in [0, 2] {
         let mut loader = builder(dir.path())
-            .workers(workers)
+            .num_workers(workers)
             .epochs(6)
             .build()
             .unwrap();
@@ -488,7 +494,7 @@ fn an_epoch_broken_off_is_followed_by_the_whole_next() {
 fn a_batch_outlives_the_break_and_the_loader() {
     let dir = data(6, 9);
     let want = truth(dir.path(), 1);
-    let mut loader = builder(dir.path()).workers(2).build().unwrap();
+    let mut loader = builder(dir.path()).num_workers(2).build().unwrap();
     let first = loader.epoch().next().unwrap().unwrap();
     let second = stream(&mut loader, 2);
     assert_eq!(second[0].epoch, 1);
@@ -507,7 +513,7 @@ fn set_epoch_gives_what_a_fresh_loader_gives() {
             .filter(|r| r.epoch == epoch)
             .collect::<Vec<_>>()
     };
-    let mut loader = builder(dir.path()).workers(2).build().unwrap();
+    let mut loader = builder(dir.path()).num_workers(2).build().unwrap();
     for epoch in [5, 0, 0, 7, 3] {
         loader.set_epoch(epoch);
         assert_eq!(loader.epoch().number(), epoch);
@@ -523,7 +529,7 @@ fn set_epoch_gives_what_a_fresh_loader_gives() {
 fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
     let dir = data(2, 5);
     for workers in [0, 2] {
-        let of = || builder(dir.path()).workers(workers).epochs(u64::MAX);
+        let of = || builder(dir.path()).num_workers(workers).epochs(u64::MAX);
         let mut loader = of().build().unwrap();
         for epoch in [u64::MAX, u64::MAX - 1, (1 << 62) + 1] {
             loader.set_epoch(epoch);
@@ -561,10 +567,10 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
 #[test]
 fn a_state_of_another_run_is_refused_by_name() {
     let dir = data(2, 5);
-    let state = builder(dir.path()).workers(0).build().unwrap().state();
+    let state = builder(dir.path()).num_workers(0).build().unwrap().state();
     let other = data(2, 6);
     let refused = |b: featherload::LoaderBuilder, words: &[&str]| {
-        let e = b.workers(0).resume(state.clone()).build().unwrap_err();
+        let e = b.num_workers(0).resume(state.clone()).build().unwrap_err();
         assert!(e.is_usage(), "{e}");
         for word in words {
             assert!(e.to_string().contains(word), "{e} lacks {word}");
@@ -576,13 +582,13 @@ fn a_state_of_another_run_is_refused_by_name() {
     refused(builder(dir.path()).tail(Tail::Drop), &["tail"]);
     // With workers too, and nothing is left running.
     let e = builder(other.path())
-        .workers(1)
+        .num_workers(1)
         .resume(state.clone())
         .build()
         .unwrap_err();
     assert!(e.to_string().contains("index"), "{e}");
     let loader: Loader = builder(dir.path())
-        .workers(0)
+        .num_workers(0)
         .resume(state.clone())
         .build()
         .unwrap();

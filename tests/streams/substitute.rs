@@ -111,7 +111,7 @@ impl Hostile {
             bad: BTreeSet::new(),
             dir,
         };
-        this.clean = stream(&mut this.builder().workers(0).build().unwrap(), 3);
+        this.clean = stream(&mut this.builder().num_workers(0).build().unwrap(), 3);
         for (i, (name, spoil)) in spoilers.iter().enumerate() {
             let path = this.dir.path().join(format!("class{}/{name}.jpg", i % 3));
             spoil(&path);
@@ -250,7 +250,7 @@ fn under_skip_the_good_rows_are_those_of_a_clean_run() {
     for workers in [0, 1, 2, 8] {
         let mut loader = hostile
             .builder()
-            .workers(workers)
+            .num_workers(workers)
             .on_error(OnError::Skip)
             .build()
             .unwrap();
@@ -270,7 +270,7 @@ fn under_substitute_a_row_takes_what_stands_behind_it() {
     for workers in [0, 1, 2, 8] {
         let mut loader = hostile
             .builder()
-            .workers(workers)
+            .num_workers(workers)
             .on_error(OnError::Substitute)
             .build()
             .unwrap();
@@ -286,7 +286,7 @@ fn substitutes_stay_the_same_while_workers_are_killed() {
     let hostile = Hostile::new();
     let mut loader = hostile
         .builder()
-        .workers(3)
+        .num_workers(3)
         .epochs(60)
         .on_error(OnError::Substitute)
         .kill_workers_every(Duration::from_millis(3))
@@ -316,12 +316,12 @@ fn a_state_in_the_midst_of_bad_rows_goes_on_with_the_same() {
     for (policy, want) in [
         (OnError::Substitute, hostile.substituted(2)),
         (OnError::Skip, {
-            let builder = hostile.builder().workers(0).on_error(OnError::Skip);
+            let builder = hostile.builder().num_workers(0).on_error(OnError::Skip);
             run(&mut builder.build().unwrap(), 2).0
         }),
     ] {
         for (batches, before, after) in [(1, 0, 2), (3, 2, 1), (7, 1, 0)] {
-            let make = |workers| hostile.builder().workers(workers).on_error(policy);
+            let make = |workers| hostile.builder().num_workers(workers).on_error(policy);
             let mut loader = make(before).build().unwrap();
             let (mut got, state) = take(&mut loader, batches);
             drop(loader);
@@ -339,7 +339,7 @@ fn a_run_that_stopped_at_a_bad_sample_goes_on_under_substitute() {
     let hostile = Hostile::new();
     let want = hostile.substituted(1);
     for workers in [0, 2] {
-        let mut loader = hostile.builder().workers(workers).build().unwrap();
+        let mut loader = hostile.builder().num_workers(workers).build().unwrap();
         let mut got = Vec::new();
         for batch in loader.epoch() {
             match batch {
@@ -350,7 +350,7 @@ fn a_run_that_stopped_at_a_bad_sample_goes_on_under_substitute() {
         let state = loader.state();
         assert_eq!(state.samples, got.len() as u64);
         drop(loader);
-        let make = hostile.builder().workers(workers).resume(state);
+        let make = hostile.builder().num_workers(workers).resume(state);
         let mut loader = make.on_error(OnError::Substitute).build().unwrap();
         got.extend(run(&mut loader, 1).0);
         assert_same(&got, &want, &format!("{workers} workers"));
@@ -374,7 +374,7 @@ fn ranks_and_padded_batches_take_the_next_positions_of_the_whole_epoch() {
             let make = || hostile.builder().rank(Rank::new(rank, world)).tail(tail);
             // Attempt 0 as a clean run of this rank has it: its repeated rows
             // have random parameters of their own.
-            let skip = make().workers(0).on_error(OnError::Skip);
+            let skip = make().num_workers(0).on_error(OnError::Skip);
             let (skipped, _) = run(&mut skip.build().unwrap(), 1);
             let position = |i| i * world as usize + rank as usize;
             let want = substituted(&skipped, &alone, &hostile.bad, position);
@@ -385,7 +385,7 @@ fn ranks_and_padded_batches_take_the_next_positions_of_the_whole_epoch() {
                 bad_repeats += usize::from(repeat && row.status != RowStatus::Repeated);
             }
             for workers in [0, 2] {
-                let builder = make().workers(workers).on_error(OnError::Substitute);
+                let builder = make().num_workers(workers).on_error(OnError::Substitute);
                 let (got, _) = run(&mut builder.build().unwrap(), 1);
                 assert_same(&got, &want, &format!("rank {rank} of {world}"));
             }
@@ -401,7 +401,7 @@ fn flat(n: usize, bad: &[usize]) -> (tempfile::TempDir, Vec<Row>, BTreeSet<u64>)
     for i in 0..n {
         fs::write(path(i), Picture::rgb(90, 80, i as u64).encode()).unwrap();
     }
-    let make = builder(dir.path()).workers(0).shuffle(false);
+    let make = builder(dir.path()).num_workers(0).shuffle(false);
     let clean = stream(&mut make.build().unwrap(), 1);
     for i in bad {
         fs::write(path(*i), b"").unwrap();
@@ -425,7 +425,7 @@ fn nine_bad_samples_in_a_row_mask_the_first_of_them() {
         assert_eq!(failed(&want), [bad[0] as u64]);
         for workers in [0, 1, 2] {
             let mut loader = builder(dir.path())
-                .workers(workers)
+                .num_workers(workers)
                 .shuffle(false)
                 .on_error(OnError::Substitute)
                 .build()
@@ -451,7 +451,7 @@ fn a_data_set_without_a_good_sample_is_masked_to_its_end() {
         assert!(want.iter().all(|r| r.status == RowStatus::Failed));
         for workers in [0, 2] {
             let mut loader = builder(dir.path())
-                .workers(workers)
+                .num_workers(workers)
                 .shuffle(false)
                 .on_error(OnError::Substitute)
                 .build()
@@ -475,7 +475,7 @@ fn files_that_are_removed_or_cut_in_the_midst_of_a_run_are_substituted_from_then
         let before = hostile.substituted(1);
         let mut loader = hostile
             .builder()
-            .workers(workers)
+            .num_workers(workers)
             .on_error(OnError::Substitute)
             .build()
             .unwrap();
@@ -521,11 +521,11 @@ fn disturbed(
         fs::write(path(*i), slow_picture(5 + *i as u64)).unwrap();
     }
     let make = || builder(dir.path()).shuffle(false).seed(11);
-    let clean = stream(&mut make().workers(0).build().unwrap(), 1);
+    let clean = stream(&mut make().num_workers(0).build().unwrap(), 1);
     let ids = slow.iter().map(|i| *i as u64).collect();
     let want = substituted(&clean, &clean, &ids, |row| row);
     let mut loader = make()
-        .workers(workers)
+        .num_workers(workers)
         .row_limit(row_limit)
         .on_error(OnError::Substitute)
         .build()
@@ -600,7 +600,7 @@ fn a_decode_that_takes_too_long_makes_room_for_the_next_sample_and_the_one_behin
     // Long enough for any other row on a busy machine.
     let mut loader = builder(dir.path())
         .shuffle(false)
-        .workers(2)
+        .num_workers(2)
         .row_limit(Duration::from_secs(2))
         .on_error(OnError::Substitute)
         .build()

@@ -103,7 +103,7 @@ fn depths_that_are_asked_for_are_found_by_the_names_of_images() {
         // A scene that was read before.
         let read = Scene::open(scene.path(), &SceneOptions::default()).unwrap();
         let of_read = featherload::views::Views::builder(read)
-            .workers(1)
+            .num_workers(1)
             .depths(true);
         let of_read = of_read.helper(crate::common::FEATHERLOAD);
         assert!(close(&first(of_read).unwrap(), &wanted));

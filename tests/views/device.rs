@@ -67,8 +67,8 @@ impl Seen {
 
 /// Builds both and compares some steps.
 fn same_views(what: &str, steps: u64, of: impl Fn() -> ViewsBuilder) -> Seen {
-    let mut cpu = of().workers(0).build().unwrap();
-    let mut gpu = of().workers(2).device(DEVICE).build().unwrap();
+    let mut cpu = of().num_workers(0).build().unwrap();
+    let mut gpu = of().num_workers(2).device(DEVICE).build().unwrap();
     let mut seen = Seen::default();
     for _ in 0..steps {
         let made = gpu.next_view().unwrap();
@@ -101,10 +101,10 @@ fn a_device_shows_and_straightens_through_every_lens() {
                 let views = views.undistort(straight).float(float);
                 views.alpha(name == "rgba")
             };
-            if straight && of().workers(0).build().is_err() {
+            if straight && of().num_workers(0).build().is_err() {
                 continue;
             }
-            let images = of().workers(0).build().unwrap().epoch_len();
+            let images = of().num_workers(0).build().unwrap().epoch_len();
             let what = format!("{name}, float {float}, straight {straight}");
             let seen = same_views(&what, images + 2, of);
             match straight {
@@ -263,7 +263,7 @@ fn steps_and_ranks_may_change_and_held_views_stay() {
     ] {
         let both = || views(&scene, 2).rank(rank).shuffle(shuffled);
         let mut gpu = both().device(DEVICE).depth(3).build().unwrap();
-        let mut cpu = both().workers(0).build().unwrap();
+        let mut cpu = both().num_workers(0).build().unwrap();
         for step in [0, 5, 6, 1, 40, 41, 1 << 40] {
             gpu.go_to(step);
             cpu.go_to(step);

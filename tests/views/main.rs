@@ -26,7 +26,7 @@ use crate::common::scene::Written;
 /// Views of all images of a scene.
 fn views(scene: &Written, workers: usize) -> ViewsBuilder {
     let views = Views::builder(scene.path());
-    views.helper(FEATHERLOAD).workers(workers)
+    views.helper(FEATHERLOAD).num_workers(workers)
 }
 
 /// A hash of all that a view says.

@@ -223,7 +223,7 @@ fn masks_of_a_cropped_fisheye_leave_out_what_lies_beyond_straight_or_not() {
     object(&featherload(&["demo", "--scene", path, "--json"]));
     for straight in [false, true] {
         let views = Views::builder(dir.path().join("crop-radius"));
-        let views = views.helper(FEATHERLOAD).workers(1).undistort(straight);
+        let views = views.helper(FEATHERLOAD).num_workers(1).undistort(straight);
         let view = views.build().unwrap().next_view().unwrap();
         let mask = view.bytes(ViewField::Mask).unwrap();
         let pixels = view.bytes(ViewField::Image).unwrap().as_chunks::<3>().0;

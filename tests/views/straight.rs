@@ -86,7 +86,9 @@ fn straight(folder: &Path, workers: usize) -> ViewsBuilder {
     let mut scene = featherload::scenes::SceneOptions::default();
     scene.split = Some(featherload::scenes::SplitBy::All);
     let source = featherload::views::SceneSource::Path(folder.to_owned(), scene);
-    let views = Views::builder(source).helper(FEATHERLOAD).workers(workers);
+    let views = Views::builder(source)
+        .helper(FEATHERLOAD)
+        .num_workers(workers);
     views.undistort(true).shuffle(false)
 }
 

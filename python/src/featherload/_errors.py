@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
 
 printable: Callable[[str], str] = str
 """One line that a terminal shows and does not obey. The extension sets it: it imports this file
 while it begins."""
-
-KEYWORDS = {"workers": "num_workers"}
-"""Keywords of options whose name in the library, which stands in backticks, is another."""
 
 
 class Error(Exception):
@@ -41,20 +37,6 @@ class Error(Exception):
         self.line = line
         self.id = id
         self.kind = kind
-
-    @classmethod
-    def _of_library(
-        cls,
-        text: str,
-        keywords: Mapping[str, str] = KEYWORDS,
-        *,
-        option: str | None = None,
-        **about: Any,
-    ) -> Self:
-        """The error of a call whose options have other names in the library: ``keywords``."""
-        for name, keyword in keywords.items():
-            text = text.replace(f"`{name}`", f"`{keyword}`")
-        return cls(text, option=option and keywords.get(option, option), **about)
 
 
 class ConfigError(Error, ValueError):

@@ -10,12 +10,11 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from ._errors import (
-    KEYWORDS,
     ConfigError,
     DatasetError,
     DeviceError,
@@ -51,11 +50,9 @@ def run_json(
     *,
     accept: Sequence[int] = (0,),
     on_progress: Callable[[dict[str, Any]], None] | None = None,
-    keywords: Mapping[str, str] = KEYWORDS,
 ) -> Any:
     """What the executable prints as JSON. Its warnings go to the logger ``featherload``, what
     it says of its progress to ``on_progress``, as it says it, in another thread.
-    ``keywords``: the caller's names of options, where errors have the library's.
     """
     said: deque[str] = deque(maxlen=_MOST_LINES)
     count = 0
@@ -98,7 +95,7 @@ def run_json(
                 process.kill()
             raise
     if process.returncode not in accept:
-        raise _failure(process.returncode, said, keywords)
+        raise _failure(process.returncode, said)
     if count > _MOST_LINES:
         _log.warning("%d warnings before these were dropped", count - _MOST_LINES)
     for line in said:
@@ -116,7 +113,7 @@ _KINDS: dict[str, type[Error]] = {
 }
 
 
-def _failure(code: int, said: Sequence[str], keywords: Mapping[str, str]) -> Error:
+def _failure(code: int, said: Sequence[str]) -> Error:
     """The error of a run that failed."""
     objects = [line for line in said if line.startswith('{"error":')]
     if not objects:
@@ -126,11 +123,10 @@ def _failure(code: int, said: Sequence[str], keywords: Mapping[str, str]) -> Err
         text = re.sub("--([a-z][a-z-]*)( <[^>]*>)?", lambda found: found[1].replace("-", "_"), text)
         text = " ".join(text.split())
         kind = ConfigError if code == 2 else Error
-        return kind._of_library(text or f"the executable ended with {code}", keywords)
+        return kind(text or f"the executable ended with {code}")
     error = json.loads(objects[-1])["error"]
-    return _KINDS[error["kind"]]._of_library(
+    return _KINDS[error["kind"]](
         error["text"],
-        keywords,
         path=error["path"],
         option=error["option"],
         line=error["line"],

@@ -110,7 +110,7 @@ class Loader:
         leaves room; else the workers. ``"gpu"``: the same, and a run that cannot is refused.
         ``"cpu"``: the workers. Pixels are the same.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
-    ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (bytes),
+    ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (a size),
     ``epochs``, ``mode``, ``skip_unknown_ops``
         As the flags of ``featherload bench``. With ``epochs`` workers go on to the next epoch
         without a gap.
@@ -142,7 +142,7 @@ class Loader:
         depth: int | None = None,
         memory_limit: int | str | None = None,
         gpu_memory_limit: int | str | None = None,
-        upload: Literal["in-place", "copied"] | None = None,
+        upload: Literal["auto", "in-place", "copied"] | None = None,
         decode_on: Literal["auto", "gpu", "cpu"] | None = None,
         decode: Literal["full", "scaled"] | None = None,
         reorder: Literal["off", "exact", "fast"] | None = None,
@@ -425,7 +425,8 @@ class Loader:
         source, loader = self._said
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
-        stream = Stream(_options.text(source, {**here, "workers": 1, "depth": 2, "device": "cpu"}))
+        alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}
+        stream = Stream(_options.text(source, alone))
         try:
             stream.set_epoch(self.epoch)
             raw = stream.next(stream.begin_epoch())

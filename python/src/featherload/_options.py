@@ -63,23 +63,23 @@ def device_name(device: Any) -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
 
 
-def place(rank: int | None, world_size: int | None) -> dict[str, int | None] | None:
-    """This process among those that train together: what is given, else torch.distributed's
-    group, else torchrun's variables.
+def place(rank: int | None, world_size: int | None) -> dict[str, int]:
+    """``rank`` and ``world_size`` of this process: what is given, else torch.distributed's group,
+    else torchrun's variables, else nothing.
     """
     if (rank is None) != (world_size is None):
         missing = "rank" if rank is None else "world_size"
         raise ConfigError(f"rank and world_size go together: {missing} is missing", option=missing)
     if rank is not None:
-        return {"rank": whole("rank", rank, 0), "world": whole("world_size", world_size, 1)}
+        return {"rank": whole("rank", rank, 0), "world_size": whole("world_size", world_size, 1)}
     group = process_group()
     if group is not None:
-        return {"rank": group[0], "world": group[1]}
+        return {"rank": group[0], "world_size": group[1]}
     found = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if found[1] is None or (found[0] is None and found[1] == "1"):
-        return None
+        return {}
     try:
-        return {"rank": int(found[0] or ""), "world": int(found[1])}
+        return {"rank": int(found[0] or ""), "world_size": int(found[1])}
     except ValueError:
         raise ConfigError(
             f"the environment has RANK={found[0]!r} and WORLD_SIZE={found[1]!r}, which say no "
@@ -156,13 +156,11 @@ def order_options(sampler: str | Sampler | None, shuffle: bool | None) -> dict[s
     return {}
 
 
-def tail(drop_last: bool, pad_last: bool) -> dict[str, Any]:
+def tail(drop_last: bool, pad_last: bool) -> dict[str, bool]:
     drop_last, pad_last = yes_or_no("drop_last", drop_last), yes_or_no("pad_last", pad_last)
     if drop_last and pad_last:
         raise ConfigError("drop_last and pad_last exclude each other: give one", option="pad_last")
-    if drop_last or pad_last:
-        return {"tail": "drop" if drop_last else "pad"}
-    return {}
+    return {"drop_last": drop_last, "pad_last": pad_last}
 
 
 def scales(sizes: Any) -> dict[str, Any]:
@@ -180,7 +178,7 @@ def scales(sizes: Any) -> dict[str, Any]:
 
 
 # Keywords of options whose name in the library is another.
-_NAMES = {"path": "src", "workers": "num_workers"}
+_NAMES = {"path": "src"}
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = (
     *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
@@ -207,8 +205,7 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
     loader = {
         "device": device_name(said.pop("device")),
-        "workers": said.pop("num_workers"),
-        "rank": place(said.pop("rank"), said.pop("world_size")),
+        **place(said.pop("rank"), said.pop("world_size")),
         **recipe_options(said.pop("recipe"), said.pop("dtype")),
         **order_options(said.pop("sampler"), said.pop("shuffle")),
         **tail(said.pop("drop_last"), said.pop("pad_last")),
@@ -239,20 +236,18 @@ def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
     return f'{{"path": {json.dumps(path_text("path", path))}, "scene": {scene}}}'
 
 
-def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, int]:
+def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
     """A path, or None for a scene that was read, and all keywords of ``Rays`` but ``framework``,
-    as the extension reads them; and the rank.
+    as the extension reads them; and its place among the ranks.
     """
     if keywords["rays"] is None:
         raise ConfigError("rays is missing: give the rays of a step", option="rays")
-    rank = keywords["rank"]
-    if rank is None:
-        rank = (place(None, None) or {"rank": 0})["rank"] or 0
-    rank = whole("rank", rank, 0)
-    sampler = ray_sampler(keywords["sampler"])
-    device = device_name(keywords["device"])
-    said = {**keywords, "rank": rank, "sampler": sampler, "device": device}
-    return _run_text("rays", path, said), rank
+    said = dict(keywords)
+    at = place(said.pop("rank"), said.pop("world_size"))
+    sampler = ray_sampler(said["sampler"])
+    device = device_name(said["device"])
+    said |= {**at, "sampler": sampler, "device": device}
+    return _run_text("rays", path, said), _numbers(at)
 
 
 def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
@@ -263,11 +258,15 @@ def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tupl
         raise ConfigError(
             f"dtype {keywords['dtype']!r} is unknown: use uint8 or float32", option="dtype"
         )
-    at = place(said["rank"], said.pop("world_size"))
+    at = place(said.pop("rank"), said.pop("world_size"))
     device = device_name(said["device"])
-    said |= {"rank": at, "float": dtype == "f32", "device": device}
-    alone = at or {"rank": 0, "world": 1}
-    return _run_text("views", path, said), (alone["rank"] or 0, alone["world"] or 1)
+    said |= {**at, "float": dtype == "f32", "device": device}
+    return _run_text("views", path, said), _numbers(at)
+
+
+def _numbers(at: Mapping[str, int]) -> tuple[int, int]:
+    """A place among the ranks; without one that of a process alone."""
+    return at.get("rank", 0), at.get("world_size", 1)
 
 
 def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
@@ -288,8 +287,7 @@ def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
                     "featherload.Scene",
                     option=name,
                 )
-    run = {**said, "helper": helper(), "workers": said["num_workers"]}
-    del run["num_workers"]
+    run = {**said, "helper": helper()}
     parts = [f'"{kind}": {as_json(run, _NAMES)}']
     if path is not None:
         scene = _scene({**of_scene, "max_pixels": said["max_pixels"]})

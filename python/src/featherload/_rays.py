@@ -58,7 +58,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         being composited on ``background``. Default False.
     ``num_workers``
         Worker processes. Default: the CPUs that this process may use. At least 1.
-    ``seed``, ``rank``
+    ``seed``, ``rank``, ``world_size``
         Of the draws. Each rank draws rays of its own; default: that of torch.distributed, or
         torchrun's ``RANK``, or 0.
     ``start``
@@ -122,6 +122,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         num_workers: int | None = None,
         seed: int = 0,
         rank: int | None = None,
+        world_size: int | None = None,
         start: int = 0,
         joining: int = 4,
         downscale: int = 1,
@@ -167,7 +168,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         read = scene if isinstance(scene, Scene) else None
         text, found = _options.rays_text(None if read else scene, keywords)
         stream = RayStream(text, read._raw if read else None)
-        self._begin(stream, read, framework, split, (found, None) if rank is None else None)
+        self._begin(stream, read, framework, split, found if rank is None else None)
         self.rays = whole("rays", rays, 1)
         """Rays of a step."""
         self._steps = self._drawn = 0

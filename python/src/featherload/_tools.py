@@ -20,11 +20,8 @@ from ._values import argument_text, byte_count, whole
 
 _Path = str | os.PathLike[str]
 
-# Keywords whose flag has another name.
-_FLAGS = {"batch_size": "batch", "num_workers": "workers"}
-
 # Sizes: a number is one of bytes, where a command line asks for the unit.
-_SIZES = {"memory_limit", "gpu_memory_limit", "shard_size", "fetch_limit"}
+_SIZES = {"memory_limit", "gpu_memory_limit", "max_scratch", "shard_size", "fetch_limit"}
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
@@ -36,7 +33,7 @@ def _flags(options: dict[str, Any]) -> list[str]:
         if name == "shuffle":
             # True is the default, and False was left out above.
             continue
-        flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+        flag = "--" + name.replace("_", "-")
         # As one argument: a value may begin with a dash.
         flags.append(flag if value is True else f"{flag}={_text(name, value)}")
     return flags
@@ -71,8 +68,7 @@ def _with_recipe(
             with open(name, "w", encoding="utf-8") as file:
                 file.write(found["recipe_text"])
         said = ["--recipe", name, *_flags({"dtype": found.get("dtype"), **options})]
-        # Its keyword is `workers`, as the flag.
-        return run_json([*command, *said, *tail], keywords={})
+        return run_json([*command, *said, *tail])
 
 
 def plan(
@@ -96,13 +92,14 @@ def plan(
 def rss(
     src: _Path,
     recipe: Any = "train224",
-    workers: Sequence[int] = (1, 2, 4, 8),
+    num_workers: Sequence[int] = (1, 2, 4, 8),
     *,
     dtype: Any = None,
     **options: Any,
 ) -> Rss:
     """Measures the memory of all processes for each number of workers, some seconds each."""
-    options["workers"] = ",".join(str(whole("workers", count, 1)) for count in workers)
+    counts = [str(whole("num_workers", count, 1)) for count in num_workers]
+    options["num_workers"] = ",".join(counts)
     return Rss(_with_recipe(["rss"], recipe, dtype, options, [argument_text("src", src)]))
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ._errors import ConfigError
+from ._featherload import size_in_bytes
 
 LAST = 1 << 62
 """The last epoch, and the last step."""
 
 _MOST = (1 << 64) - 1
-_UNITS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 # Characters of a value that an error shows.
 _SHOWN = 100
 
@@ -73,21 +73,16 @@ def yes_or_no(option: str, value: Any) -> bool:
 
 
 def byte_count(option: str, size: Any) -> int | None:
-    """Bytes: a number, or a text such as ``"2G"`` or ``"1500M"`` (units of 1,024)."""
+    """Bytes: a number, or a text as the command line takes it, such as ``"2G"``."""
     if size is None:
         return None
     if not isinstance(size, str):
         whole_bytes = isinstance(size, float) and size.is_integer()
         return whole(option, int(size) if whole_bytes else size, 0)
-    text = size.strip().upper().removesuffix("IB").removesuffix("B")
-    unit = text[-1:] if text[-1:].isalpha() else ""
     try:
-        count = int(float(text.removesuffix(unit)) * (1 << _UNITS[unit]))
-    except (KeyError, OverflowError, ValueError):
-        raise ConfigError(
-            f"{option} {shown(size)} is not a size: use one such as 2G or 1500M", option=option
-        ) from None
-    return whole(option, count, 0)
+        return size_in_bytes(size)
+    except ValueError as error:
+        raise ConfigError(f"{option} {shown(size)} is not a size: {error}", option=option) from None
 
 
 def numbers(option: str, values: Iterable[Any]) -> list[float]:

@@ -244,7 +244,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         """The pose of each image: N x 3 x 4, float64, OpenCV's axes."""
         return np.stack([frame.pose for frame in self.frames])
 
-    def report(self) -> dict[str, Any]:
+    def stats(self) -> dict[str, Any]:
         """What happened so far: views given, their rate, images decoded, times by stage
         (seconds), memory, deaths of workers, process ids. ``missing``, ``missing_images``,
         ``missing_masks``, ``missing_depths`` and ``missing_points`` are what the scene's files

@@ -59,10 +59,7 @@ fn gather(command: &Command, flags: &mut BTreeSet<String>) {
 
 /// The flag of an option's name.
 fn flag(name: &str, flags: &BTreeSet<String>) -> Option<String> {
-    let long = match name {
-        "batch_size" => "batch".to_owned(),
-        name => name.replace('_', "-"),
-    };
+    let long = name.replace('_', "-");
     flags.contains(&long).then(|| format!("--{long}"))
 }
 
@@ -109,7 +106,7 @@ mod tests {
                 "check `delimiter`, or `labels: none`",
                 "check `--delimiter`, or `--labels none`",
             ),
-            ("lower `batch_size`", "lower `--batch`"),
+            ("lower `batch_size`", "lower `--batch-size`"),
             // Neither words, nor paths, nor what no sub-command has, nor fields of a file.
             (
                 "missing field 'max_pixels' at line 1",

@@ -1,13 +1,13 @@
 //! Help: what stands on the first page, groups of options, examples; completions and
 //! man pages, which are made of the same.
 //!
-//! An option that several commands have belongs to the same group in all of them, so
-//! groups go by name: one table here. What is in no group stands under `Options`.
+//! An option names its group where it is defined. A command with few options shows none.
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Args, Command, CommandFactory};
 use clap_complete::Shell;
+use featherload::options::cli::OUTPUT;
 use featherload::{Error, Result};
 
 use crate::{Cli, Outcome, output};
@@ -21,7 +21,7 @@ const MOST: usize = 10;
 
 /// Options on the first page of a command that has many.
 const FIRST: &[&str] = &[
-    "batch",
+    "batch-size",
     "device",
     "draws",
     "encode",
@@ -32,6 +32,7 @@ const FIRST: &[&str] = &[
     "limit",
     "memory-limit",
     "no-headers",
+    "num-workers",
     "on-error",
     "out",
     "picture",
@@ -49,48 +50,8 @@ const FIRST: &[&str] = &[
     "steps",
     "undistort",
     "verbose",
-    "workers",
     "write-idx",
 ];
-
-const SOURCE: &str = "Source";
-const RECIPE: &str = "Recipe";
-const ORDER: &str = "Order";
-const LIMITS: &str = "Processes and limits";
-const DEVICE: &str = "Device";
-const MEASURE: &str = "Measuring";
-const OUTPUT: &str = "Output";
-
-/// The group of an option.
-fn group(command: &str, long: &str) -> Option<&'static str> {
-    Some(match long {
-        // Of windows; those of `rays` are of pixels.
-        "pairs" if command == "bench" => MEASURE,
-        "list" | "labels" | "classes" | "root" | "delimiter" | "allow-outside" | "boxes"
-        | "path-column" | "image-column" | "label-column" | "path-suffix" | "image-field"
-        | "label-field" | "label-json" | "index-dir" | "fetch-dir" | "fetch-limit"
-        | "allow-redirects" | "no-headers" | "scene" | "samples" | "strict"
-        | "downscale-folder" | "split" | "format" | "image-order" => SOURCE,
-        "recipe" | "mode" | "skip-unknown-ops" | "reorder" | "dtype" | "layout" | "decode"
-        | "background" | "orientation" | "truncated" | "patches" | "dilation" | "pairs"
-        | "no-masks" | "depths" | "no-depths" | "alpha" | "downscale" | "undistort" | "float"
-        | "encode" | "resize" => RECIPE,
-        "batch" | "epochs" | "limit" | "seed" | "sampler" | "no-shuffle" | "shard"
-        | "shuffle-window" | "per-id" | "prob" | "num-samples" | "repeats" | "size-classes"
-        | "multi-scale" | "drop-last" | "pad-last" | "rank" | "world" | "start" | "resume"
-        | "steps" | "rays" | "joining" | "shuffle" | "rows" | "ids" => ORDER,
-        "workers" | "depth" | "memory-limit" | "on-error" | "sandbox" | "row-limit"
-        | "max-pixels" | "max-scratch" | "launch" | "kill-workers-every" | "store-folder"
-        | "own-store" => LIMITS,
-        "device" | "upload" | "gpu-memory-limit" | "decode-on" => DEVICE,
-        "digest" | "verify" | "ceiling" | "window" | "replay" | "rss" | "seconds"
-        | "max-slope-mib" | "max-growth-mib" | "sample" | "picture" | "plan" => MEASURE,
-        "json" | "verbose" | "failures" | "save-state" | "svg" | "save" | "save-classes"
-        | "share" | "draws" | "side" | "out" | "write-idx" | "shard-size" | "shard-samples"
-        | "finish" | "stage-dir" | "force" | "progress" => OUTPUT,
-        _ => return None,
-    })
-}
 
 /// Commands as they are typed, each with what it does where that is not plain.
 fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
@@ -106,7 +67,7 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
         "bench" => &[
             ("featherload bench DIR", "train224, batch 64, all cores"),
             (
-                "featherload bench DIR --workers 1,2,4",
+                "featherload bench DIR --num-workers 1,2,4",
                 "which number is enough",
             ),
             ("featherload bench DIR --recipe recipe.yaml --epochs 3", ""),
@@ -118,7 +79,7 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
         ],
         "plan" => &[
             ("featherload plan", "train224 on 1920 x 1080 pixels"),
-            ("featherload plan DIR --workers 8 --memory-limit 2G", ""),
+            ("featherload plan DIR --num-workers 8 --memory-limit 2G", ""),
             (
                 "featherload plan --recipe recipe.yaml --picture 480x640",
                 "",
@@ -134,7 +95,7 @@ fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
         "rss" => &[
             ("featherload rss DIR", "memory of 1 to 16 workers"),
             (
-                "featherload rss DIR --workers 4 --epochs 20",
+                "featherload rss DIR --num-workers 4 --epochs 20",
                 "does it grow?",
             ),
         ],
@@ -181,19 +142,13 @@ fn paged(command: Command, most: usize) -> Command {
     let long = |arg: &Arg| arg.get_long().map(str::to_owned);
     let options = command.get_arguments().filter_map(long).count();
     let (many, hides) = (options > MOST, options > most);
-    let name_of_command = command.get_name().to_owned();
     let command = command.mut_args(|arg| {
         let name = long(&arg);
-        let heading = match (&name, many) {
-            (Some(name), true) => group(&name_of_command, name),
-            (None, true) if arg.get_id() == "path" || arg.get_id() == "scene" => Some(SOURCE),
-            _ => None,
-        };
         let first = name.is_none_or(|name| FIRST.contains(&name.as_str()));
         let arg = arg.hide_short_help(hides && !first);
-        match heading {
-            Some(heading) => arg.help_heading(heading),
-            None => arg,
+        match many {
+            true => arg,
+            false => arg.help_heading(None::<&str>),
         }
     });
     let heading = many.then_some(OUTPUT);
@@ -309,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_the_tables_are_those_of_options() {
+    fn names_of_the_first_page_are_those_of_options() {
         let mut known = std::collections::BTreeSet::new();
         each(&Cli::command(), &mut |command| {
             known.extend(
@@ -320,7 +275,6 @@ mod tests {
         });
         for name in FIRST {
             assert!(known.contains(*name), "{name}");
-            assert!(group("", name).is_some(), "{name}");
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `preview`, `rays`, `rss`,
 //!   `views`: the sub-commands;
-//! - `run_args`, `source_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
+//! - `run_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
 //!   from them to a loader; `consumer`: what a run has in common;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
 //!   `run_length`: runs that are too short for a rate; `ray_drawing`: rays as a picture;
@@ -48,7 +48,6 @@ mod scene_plan;
 mod scene_run;
 mod setup;
 mod short_text;
-mod source_args;
 mod views;
 mod warnings;
 

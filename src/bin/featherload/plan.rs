@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use featherload::forecast::{MemoryForecast, Order, Outline};
+use featherload::options::{SourceOptions, cli};
 use featherload::recipe::Move;
 use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
 use serde::Serialize;
@@ -17,7 +18,6 @@ use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart::{self, Drawn};
 use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
-use crate::source_args::SourceArgs;
 
 /// Show what a recipe does to a sample, in which order, and the memory of the whole run.
 ///
@@ -27,31 +27,31 @@ use crate::source_args::SourceArgs;
 #[derive(Args)]
 pub struct PlanArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    source: SourceOptions,
 
     #[command(flatten)]
     loader: LoaderArgs,
 
     /// Worker processes. Default: the usable CPUs.
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
+    num_workers: Option<usize>,
 
     /// Show what is drawn for the first N rows.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = cli::MEASURE)]
     sample: u64,
 
     /// Without SRC: the size of the pictures, HEIGHTxWIDTH [1080x1920].
     ///
     /// A config's own data set is not read then.
-    #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"])]
+    #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"], help_heading = cli::MEASURE)]
     picture: Option<(u32, u32)>,
 
     /// Draw the memory of a sample stage by stage, and of the run against the limit, as SVG.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
@@ -75,10 +75,10 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
         output::check_text_writable("--svg", file)?;
     }
     let setup = Setup::new(&args.loader, &args.source)?;
-    let workers = setup.worker_count(args.workers);
+    let workers = setup.worker_count(args.num_workers);
     if args.picture.is_some() || !setup.has_data() {
         setup.refuse_without_data()?;
-        if args.loader.device != Device::Cpu {
+        if args.loader.options.device != Device::Cpu {
             return Err(Error::config(
                 "the memory of a device depends on the data set: give SRC",
             ));
@@ -110,7 +110,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
     }
     let (forecast, refusal) = setup
         .builder(setup.source()?)?
-        .workers(workers)
+        .num_workers(workers)
         .forecast_with_refusal(args.sample)?;
     write_chart(
         &args,

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Parser, ValueEnum};
+use featherload::options::cli;
 use featherload::plan::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
 use featherload::{Error, Result};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
+use crate::run_args::RankArgs;
 use crate::scene_args::{SceneReading, SceneRunArgs};
 use crate::scene_run::{self, RunTexts, Seen};
 use crate::{Outcome, output, ray_drawing, rss, scene_plan};
@@ -20,62 +22,62 @@ use crate::{Outcome, output, ray_drawing, rss, scene_plan};
 pub struct RaysArgs {
     /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
     /// or one such file; or a model's folder, such as sparse/1.
+    #[arg(help_heading = cli::SOURCE)]
     scene: PathBuf,
 
     #[command(flatten)]
     reading: SceneReading,
 
     /// Rays of a step.
-    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS)]
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS, help_heading = cli::ORDER)]
     rays: u64,
 
     #[command(flatten)]
     run: SceneRunArgs,
 
     /// How rays are spread over the images: all pixels alike, or all images alike.
-    #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"])]
+    #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"], help_heading = cli::ORDER)]
     sampler: Spread,
 
     /// Patches of N x N pixels.
-    #[arg(long, value_name = "N", conflicts_with = "pairs")]
+    #[arg(long, value_name = "N", conflicts_with = "pairs", help_heading = cli::RECIPE)]
     patches: Option<u32>,
 
     /// Pixels between two of a patch.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "patches")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "patches", help_heading = cli::RECIPE)]
     dilation: u32,
 
     /// Pairs of pixels, at most N rows and columns apart.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::RECIPE)]
     pairs: Option<u32>,
 
     /// Images that join at each step, so that the first steps need few; 0: all at once.
-    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING)]
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING, help_heading = cli::ORDER)]
     joining: u32,
 
-    /// Number of this process among those that train together.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    rank: u32,
+    #[command(flatten)]
+    place: RankArgs,
 
     /// Draw the scene, and one more step's rays as dots in their colours.
-    #[arg(long, value_name = "FILE", conflicts_with = "rss")]
+    #[arg(long, value_name = "FILE", conflicts_with = "rss", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 
     /// In place of rates, the memory of all processes with these numbers of workers, once
     /// every image is decoded: steady PSS, as `featherload rss` has it.
-    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["workers", "digest", "kill_workers_every", "steps"])]
+    #[arg(long, value_name = "N,N,...", value_parser = rss::parse_counts, conflicts_with_all = ["num_workers", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     pub rss: Option<rss::Counts>,
 
     /// How long `--rss` samples each number of workers, 0.5 to 600.
-    #[arg(long, default_value_t = 5.0, value_parser = rss::parse_seconds, requires = "rss")]
+    #[arg(long, default_value_t = 5.0, value_parser = rss::parse_seconds, requires = "rss", help_heading = cli::MEASURE)]
     pub seconds: f64,
 
     /// Print the memory of the run before it begins, and end: what takes how much, and whether
     /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
-    #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"])]
+    #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     plan: bool,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     pub json: bool,
 }
 
@@ -137,7 +139,7 @@ impl RaysArgs {
             .rays(self.rays)
             .sampler(sampler)
             .joining(self.joining)
-            .rank(self.rank)
+            .rank(self.place.rank().unwrap_or_default())
     }
 }
 

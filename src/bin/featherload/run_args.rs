@@ -2,17 +2,11 @@
 //! that make one.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
-use featherload::options::LoaderOptions;
-use featherload::recipe::{Truncated, Upright};
-use featherload::{
-    Background, DecodeMode, DecodeOn, Device, Dtype, Error, LoaderBuilder, MemoryLayout, OnError,
-    Position, Rank, Reorder, Result, Sandbox, State, Tail, Upload,
-};
+use featherload::options::{LoaderOptions, cli};
+use featherload::{Error, LoaderBuilder, Position, Rank, Result, State};
 
 use crate::rss::{Counts, parse_counts};
 use crate::sampler_args::SamplerArgs;
@@ -22,145 +16,19 @@ use crate::short_text;
 /// What is done to each sample, and by what kind of pool.
 #[derive(Args)]
 pub struct LoaderArgs {
-    /// train224, eval224, full, or a recipe file: .yaml, .toml, .json.
-    ///
-    /// `full` gives whole pictures, each row of its own size. A PaddleClas config (.yaml
-    /// with `DataLoader`) is taken too: its values hold where no flag says otherwise, and
-    /// its data set where there is no SRC.
-    #[arg(long, default_value = "train224")]
-    pub recipe: String,
-
-    /// Of a PaddleClas config: train, eval, eval.query, ... [train].
-    #[arg(long, value_name = "TREE")]
-    mode: Option<String>,
-
-    /// Of a PaddleClas config: leave out operations that are not served.
-    #[arg(long)]
-    skip_unknown_ops: bool,
-
-    /// Rows of a batch [64].
-    #[arg(long, value_name = "N")]
-    pub batch: Option<u32>,
-
-    /// Slots of the ring [default: 3, or as many as --memory-limit leaves].
-    #[arg(long, value_name = "N")]
-    pub depth: Option<u32>,
-
-    /// Most memory of all processes together: 2G or 1500M.
-    ///
-    /// Headers are read first; the run gets fewer slots, or is refused.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub memory_limit: Option<u64>,
-
-    /// Which operations may change places: none and each by itself, where no bit
-    /// changes, or also where values do (default: the recipe's). See `plan`.
-    #[arg(long, value_enum)]
-    reorder: Option<Moves>,
-
-    /// Element type (default: the recipe's).
-    #[arg(long, value_parser = dtypes())]
-    dtype: Option<Dtype>,
-
-    /// nchw or nhwc (default: the recipe's).
-    #[arg(long)]
-    layout: Option<MemoryLayout>,
-
-    /// Decode JPEG data at full size only, or at 1/2, 1/4, 1/8 where the target
-    /// is that much smaller (default: the recipe's).
-    #[arg(long, value_enum)]
-    decode: Option<Decode>,
-
-    /// Colour behind transparent pictures: white, black or RRGGBB (default: the
-    /// recipe's, white).
-    #[arg(long, value_name = "COLOUR")]
-    background: Option<Background>,
-
-    /// Turn pictures as EXIF says, or leave them as Pillow's `open`, torchvision's
-    /// ImageFolder and camera intrinsics (COLMAP, transforms.json) have them: as stored,
-    /// but for TIFF, which Pillow turns (default: the recipe's, exif).
-    #[arg(long, value_enum)]
-    orientation: Option<Orientation>,
-
-    /// Refuse JPEG and PNG that end too early, or keep what is there of them, as Pillow's
-    /// LOAD_TRUNCATED_IMAGES: the rest is grey or black, and such samples are counted
-    /// (default: the recipe's, refuse).
-    #[arg(long, value_enum)]
-    truncated: Option<CutOff>,
-
-    /// Where batches end: cpu, cuda, or cuda:N.
-    #[arg(long, default_value_t = Device::Cpu)]
-    pub device: Device,
-
-    /// How a device gets at pixels: over the bus while its kernel runs, or copied
-    /// first into memory of its own. auto: copied where the kernel reads them twice or
-    /// copies fit --gpu-memory-limit, else in-place.
-    #[arg(long, value_enum, default_value_t = Way::Auto)]
-    pub upload: Way,
-
-    /// Most memory of the device that the run may take, its context apart, such as
-    /// 256M. The run gets fewer slots, or is refused.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub gpu_memory_limit: Option<u64>,
-
-    /// Which decoders make the pixels of JPEGs: auto, gpu, or cpu.
-    ///
-    /// On a device `auto` and `gpu` let the GPU decode every JPEG that its kernels take, and
-    /// workers all other files. Where the recipe leaves rows to workers, or --gpu-memory-limit
-    /// leaves no room, `auto` lets workers decode all, and `gpu` is an error. Pixels are the same.
-    #[arg(long, value_name = "WHERE", default_value_t = DecodeOn::Auto)]
-    pub decode_on: DecodeOn,
-
-    /// Of order and random parameters [0].
-    #[arg(long)]
-    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub options: LoaderOptions,
 
     #[command(flatten)]
     pub sampler: SamplerArgs,
 
-    /// Leave out a last batch that is not full.
-    #[arg(long, conflicts_with = "pad_last")]
-    drop_last: bool,
-
-    /// Fill a last batch with masked rows.
-    #[arg(long)]
-    pad_last: bool,
-
-    /// This process's place among those that train together, as RANK/WORLD [0/1].
-    #[arg(long, value_name = "RANK/WORLD", value_parser = parse_rank)]
-    pub rank: Option<Rank>,
-
-    /// What a failed sample does [stop].
-    ///
-    /// It ends the run (stop), masks its row (skip), or gives its row to the next sample
-    /// that gives pixels, of at most 8 (substitute; the default with a PaddleClas config).
-    #[arg(long, value_enum)]
-    on_error: Option<Policy>,
-
     /// How the coordinator is made.
-    #[arg(long, value_enum, default_value_t = How::Exec)]
+    #[arg(long, value_enum, default_value_t = How::Exec, help_heading = cli::LIMITS)]
     pub launch: How,
 
     /// Kill a worker that often, as a test of the recovery.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     pub kill_workers_every: Option<u64>,
-
-    /// What workers are kept from, beside their work: all system calls and files but those
-    /// that they need (auto, as far as the system allows it; require), or nothing (off).
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub sandbox: Sandbox,
-
-    /// Most time that one sample may take.
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    pub row_limit: u64,
-
-    /// Most pixels that an image may have (default: 178956970).
-    #[arg(long, value_name = "N")]
-    pub max_pixels: Option<u64>,
-
-    /// Most memory that decoding one image may take (default: 512). A worker may
-    /// have 128 MiB beside it.
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
-    pub max_scratch: Option<u64>,
 }
 
 /// A run of one pool, from where to where.
@@ -172,72 +40,41 @@ pub struct RunArgs {
     /// Worker processes; several numbers, as in 1,2,4, are compared [the usable CPUs].
     ///
     /// 0 decodes in this process. Of several numbers each has a fresh pool.
-    #[arg(long, value_name = "N[,N...]", value_parser = parse_counts)]
-    workers: Option<Counts>,
+    #[arg(long, value_name = "N[,N...]", value_parser = parse_counts, help_heading = cli::LIMITS)]
+    num_workers: Option<Counts>,
 
     /// Epochs of the whole run.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = cli::ORDER)]
     pub epochs: u64,
 
     /// Begin at batch B of epoch E.
-    #[arg(long, value_name = "E:B", value_parser = parse_start)]
+    #[arg(long, value_name = "E:B", value_parser = parse_start, help_heading = cli::ORDER)]
     start: Option<Position>,
 
     /// Go on from a state that `--save-state` wrote.
     ///
     /// Ranks and batch size may be others: each further sample of the epoch comes once.
-    #[arg(long, value_name = "FILE", conflicts_with = "start")]
+    #[arg(long, value_name = "FILE", conflicts_with = "start", help_heading = cli::ORDER)]
     resume: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Way {
-    Auto,
-    InPlace,
-    Copied,
+/// This process among those that train together.
+#[derive(Args)]
+pub struct RankArgs {
+    /// This process's number among those that train together, from 0; with --world-size.
+    #[arg(long, value_name = "R", requires = "world_size", help_heading = cli::ORDER)]
+    rank: Option<u32>,
+
+    /// How many processes train together; with --rank.
+    #[arg(long, value_name = "W", requires = "rank", help_heading = cli::ORDER)]
+    world_size: Option<u32>,
 }
 
-impl Way {
-    /// None leaves it to the library.
-    pub fn asked(self) -> Option<Upload> {
-        match self {
-            Self::Auto => None,
-            Self::InPlace => Some(Upload::InPlace),
-            Self::Copied => Some(Upload::Copied),
-        }
+impl RankArgs {
+    /// None where no flag names a place.
+    pub fn rank(&self) -> Option<Rank> {
+        Some(Rank::new(self.rank?, self.world_size?))
     }
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Decode {
-    Full,
-    Scaled,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Orientation {
-    Exif,
-    Stored,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum CutOff {
-    Refuse,
-    Keep,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Moves {
-    Off,
-    Exact,
-    Fast,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Policy {
-    Stop,
-    Skip,
-    Substitute,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -247,62 +84,9 @@ pub enum How {
 }
 
 impl LoaderArgs {
-    /// What they say, as the library takes it; the order comes with the config.
-    pub fn options(&self) -> LoaderOptions {
-        LoaderOptions {
-            recipe: Some(self.recipe.clone()),
-            mode: self.mode.clone(),
-            skip_unknown_ops: self.skip_unknown_ops,
-            dtype: self.dtype,
-            layout: self.layout,
-            decode: self.decode.map(|mode| match mode {
-                Decode::Full => DecodeMode::Full,
-                Decode::Scaled => DecodeMode::Scaled,
-            }),
-            reorder: self.reorder.map(|moves| match moves {
-                Moves::Off => Reorder::Off,
-                Moves::Exact => Reorder::Exact,
-                Moves::Fast => Reorder::Fast,
-            }),
-            background: self.background,
-            orientation: self.orientation.map(|orientation| match orientation {
-                Orientation::Exif => Upright::Exif,
-                Orientation::Stored => Upright::Stored,
-            }),
-            truncated: self.truncated.map(|truncated| match truncated {
-                CutOff::Refuse => Truncated::Refuse,
-                CutOff::Keep => Truncated::Keep,
-            }),
-            batch_size: self.batch,
-            depth: self.depth,
-            memory_limit: self.memory_limit,
-            device: self.device,
-            upload: self.upload.asked(),
-            gpu_memory_limit: self.gpu_memory_limit,
-            decode_on: Some(self.decode_on),
-            seed: self.seed,
-            tail: match (self.drop_last, self.pad_last) {
-                (true, _) => Some(Tail::Drop),
-                (_, true) => Some(Tail::Pad),
-                _ => None,
-            },
-            rank: self.rank,
-            on_error: self.on_error.map(|policy| match policy {
-                Policy::Stop => OnError::Stop,
-                Policy::Skip => OnError::Skip,
-                Policy::Substitute => OnError::Substitute,
-            }),
-            sandbox: Some(self.sandbox),
-            row_limit: Some(Duration::from_millis(self.row_limit)),
-            max_pixels: self.max_pixels,
-            max_scratch: self.max_scratch.map(|mib| mib << 20),
-            ..LoaderOptions::default()
-        }
-    }
-
     /// Slots of the ring, where no memory limit makes them fewer.
     pub fn depth(&self) -> u32 {
-        self.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
+        self.options.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
     }
 
     /// What a forecast without data goes by.
@@ -312,8 +96,8 @@ impl LoaderArgs {
         Ok(RunShape {
             workers,
             batch,
-            depth: self.depth,
-            memory_limit: self.memory_limit,
+            depth: self.options.depth,
+            memory_limit: self.options.memory_limit,
         })
     }
 }
@@ -321,7 +105,7 @@ impl LoaderArgs {
 impl RunArgs {
     /// The numbers of workers that were named.
     pub fn counts(&self) -> &[usize] {
-        self.workers.as_ref().map_or(&[], |counts| &counts.0)
+        self.num_workers.as_ref().map_or(&[], |counts| &counts.0)
     }
 
     /// The number of workers, where one was named.
@@ -333,7 +117,7 @@ impl RunArgs {
             [] => Ok(None),
             [one] => Ok(Some(*one)),
             _ => Err(Error::config(
-                "--ceiling and --replay take one number of --workers",
+                "--ceiling and --replay take one number of --num-workers",
             )),
         }
     }
@@ -341,8 +125,8 @@ impl RunArgs {
     /// The loader that the arguments describe.
     pub fn builder(&self, setup: &Setup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
         let mut b = setup.builder(setup.source()?)?.epochs(self.epochs);
-        if let Some(n) = setup.workers(workers) {
-            b = b.workers(n);
+        if let Some(n) = setup.num_workers(workers) {
+            b = b.num_workers(n);
         }
         if let Some(at) = self.start {
             b = b.start(at);
@@ -377,122 +161,10 @@ fn read_state(file: &PathBuf) -> Result<State> {
     })
 }
 
-fn dtypes() -> impl TypedValueParser<Value = Dtype> {
-    PossibleValuesParser::new(Dtype::ALL.map(Dtype::name)).try_map(|name| name.parse::<Dtype>())
-}
-
-/// What a run may take: bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
-pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
-    parse_size(text, |number, [large, small]| {
-        let unit = if number == "1" { "byte" } else { "bytes" };
-        format!("{number} {unit} cannot hold a run: write {number}{large} or {number}{small}")
-    })
-}
-
-/// What a shard may take. A few bytes are a size too, where somebody says that they are bytes.
-pub fn parse_shard_bytes(text: &str) -> std::result::Result<u64, String> {
-    parse_size(text, |number, [large, small]| {
-        format!("write {number}{large} or {number}{small}, or {number}B where bytes are meant")
-    })
-}
-
-/// Below this a number without a unit lacks one.
-const LEAST_WITHOUT_UNIT: u64 = 1 << 20;
-
-/// `forgotten`: the answer to a number whose unit was forgotten, from the number and two units
-/// that may be meant.
-fn parse_size(
-    text: &str,
-    forgotten: impl Fn(&str, [char; 2]) -> String,
-) -> std::result::Result<u64, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (digits, written) = text.split_at(end.unwrap_or(text.len()));
-    let shift = match written.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        "t" | "tib" => 40,
-        unit => {
-            let short = unit.get(..1).filter(|short| "kmgt".contains(short));
-            return Err(match short {
-                // Whether 10^9 or 2^30 is meant, nobody can tell.
-                Some(short) if unit == format!("{short}b") => format!(
-                    "write {digits}{} (K, M, G and T are of 1,024)",
-                    short.to_ascii_uppercase()
-                ),
-                _ => format!("'{written}' is not a unit: use K, M, G or T, such as 2G"),
-            });
-        }
-    };
-    let number: f64 = digits
-        .parse()
-        .map_err(|_| "use a size, such as 2G".to_owned())?;
-    let bytes = number * (1u64 << shift) as f64;
-    if !(1.0..=(1u64 << 60) as f64).contains(&bytes) {
-        return Err("use 1 byte to 1048576T".to_owned());
-    }
-    let bytes = bytes as u64;
-    if written.trim().is_empty() && bytes < LEAST_WITHOUT_UNIT {
-        let units = if bytes < 1024 { ['G', 'M'] } else { ['M', 'K'] };
-        return Err(forgotten(digits, units));
-    }
-    Ok(bytes)
-}
-
 fn parse_start(text: &str) -> std::result::Result<Position, String> {
     let (epoch, batch) = text
         .split_once(':')
         .ok_or("use EPOCH:BATCH, such as 3:17")?;
     let number = |s: &str| s.parse::<u64>().map_err(|e| format!("'{s}': {e}"));
     Ok(Position::new(number(epoch)?, number(batch)?))
-}
-
-fn parse_rank(text: &str) -> std::result::Result<Rank, String> {
-    let (rank, world) = text.split_once('/').ok_or("use RANK/WORLD, such as 0/8")?;
-    let number = |s: &str| s.parse::<u32>().map_err(|e| format!("'{s}': {e}"));
-    Ok(Rank::new(number(rank)?, number(world)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_and_what_is_none_is_answered() {
-        assert_eq!(parse_bytes("2G"), Ok(2 << 30));
-        assert_eq!(parse_bytes("1.5 GiB"), Ok(3 << 29));
-        assert_eq!(parse_bytes("1048576"), Ok(1 << 20));
-        assert_eq!(parse_bytes("4096 B"), Ok(4096));
-        assert_eq!(parse_bytes("0.5K"), Ok(512));
-        for (text, said) in [
-            ("2GB", "write 2G (K, M, G and T are of 1,024)"),
-            ("500mb", "write 500M (K, M, G and T are of 1,024)"),
-            ("2X", "'X' is not a unit: use K, M, G or T, such as 2G"),
-            ("much", "'much' is not a unit: use K, M, G or T, such as 2G"),
-            ("G", "use a size, such as 2G"),
-            ("0", "use 1 byte to 1048576T"),
-        ] {
-            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
-            assert_eq!(parse_shard_bytes(text), Err(said.to_owned()), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_small_number_without_a_unit_lacks_one() {
-        for (text, said) in [
-            ("2", "2 bytes cannot hold a run: write 2G or 2M"),
-            ("1", "1 byte cannot hold a run: write 1G or 1M"),
-            ("1.5", "1.5 bytes cannot hold a run: write 1.5G or 1.5M"),
-            (
-                "1048575",
-                "1048575 bytes cannot hold a run: write 1048575M or 1048575K",
-            ),
-        ] {
-            assert_eq!(parse_bytes(text), Err(said.to_owned()), "{text}");
-        }
-        let said = "write 256G or 256M, or 256B where bytes are meant";
-        assert_eq!(parse_shard_bytes("256"), Err(said.to_owned()));
-        assert_eq!(parse_shard_bytes("256b"), Ok(256));
-    }
 }

@@ -1,6 +1,7 @@
 //! Arguments that describe the order of an epoch.
 
 use clap::{Args, ValueEnum};
+use featherload::options::cli;
 use featherload::plan::{IdentityProb, MultiScale, Weights};
 use featherload::{Error, Result, Sampler};
 
@@ -8,45 +9,45 @@ use featherload::{Error, Result, Sampler};
 #[derive(Args)]
 pub struct SamplerArgs {
     /// The order of an epoch [shuffle].
-    #[arg(long, value_enum, value_name = "ORDER")]
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = cli::ORDER)]
     sampler: Option<Order>,
 
     /// Keep the order of the index: --sampler sequential.
-    #[arg(long, conflicts_with = "sampler")]
+    #[arg(long, conflicts_with = "sampler", help_heading = cli::ORDER)]
     no_shuffle: bool,
 
     /// shard-shuffle: neighbours in the index that stay together [a shard, or as many
     /// as one has on average; 1024 where samples are files].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     shard: Option<u64>,
 
     /// shard-shuffle: positions within which samples are shuffled [16384].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     shuffle_window: Option<u64>,
 
     /// identity: samples of each class in a batch [4].
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", help_heading = cli::ORDER)]
     per_id: Option<u32>,
 
     /// identity: how likely a class comes [sample-avg].
-    #[arg(long, value_enum, value_name = "PROB")]
+    #[arg(long, value_enum, value_name = "PROB", help_heading = cli::ORDER)]
     prob: Option<Prob>,
 
     /// weighted: draws of an epoch [the number of samples].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     num_samples: Option<u64>,
 
     /// repeated: rows in a row that show a sample [3].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     repeats: Option<u32>,
 
     /// largest-first: classes of size [16].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     size_classes: Option<u32>,
 
     /// Output sizes that take turns from batch to batch, HEIGHTxWIDTH each, in
-    /// multiples of 32; --batch is the rows of the first. Not for identity.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size)]
+    /// multiples of 32; --batch-size is the rows of the first. Not for identity.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = cli::ORDER)]
     multi_scale: Vec<(u32, u32)>,
 }
 

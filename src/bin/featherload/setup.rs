@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
-use featherload::options::{self, LoaderOptions};
+use featherload::options::{self, LoaderOptions, SourceOptions};
 use featherload::{DecodeOn, Device, Error, Launch, LoaderBuilder, Recipe, Result, Source};
 
 use crate::flags;
 use crate::output;
 use crate::run_args::LoaderArgs;
-use crate::source_args::SourceArgs;
 
 /// Of rows that are levels.
 const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what normalize makes: it is \
@@ -24,8 +23,8 @@ pub struct Setup<'a> {
 
 impl<'a> Setup<'a> {
     /// Reads the config, if there is one.
-    pub fn new(args: &'a LoaderArgs, source: &SourceArgs) -> Result<Self> {
-        let mut said = options::Setup::new(source.options(), args.options())?;
+    pub fn new(args: &'a LoaderArgs, source: &SourceOptions) -> Result<Self> {
+        let mut said = options::Setup::new(source.clone(), args.options.clone())?;
         let of_config = said.training().map(|t| t.sampler);
         let sampler = args.sampler.sampler(of_config)?;
         said.loader.multi_scale = args.sampler.multi_scale(sampler)?;
@@ -92,13 +91,13 @@ impl<'a> Setup<'a> {
     }
 
     /// Workers, `given` by a flag or not; none leaves it to the library.
-    pub fn workers(&self, given: Option<usize>) -> Option<usize> {
-        given.or(self.said.workers())
+    pub fn num_workers(&self, given: Option<usize>) -> Option<usize> {
+        given.or(self.said.num_workers())
     }
 
     /// How many workers the run has, those included that are being replaced.
     pub fn worker_count(&self, given: Option<usize>) -> usize {
-        self.workers(given).unwrap_or_else(default_workers)
+        self.num_workers(given).unwrap_or_else(default_workers)
     }
 
     /// What the config left to say, one line each.
@@ -111,7 +110,7 @@ impl<'a> Setup<'a> {
         let Some(training) = self.said.training() else {
             return all;
         };
-        let name = &self.args.recipe;
+        let name = self.args.options.recipe_name();
         let skipped = training
             .skipped
             .iter()
@@ -131,7 +130,7 @@ impl<'a> Setup<'a> {
             output::complain(&format!("featherload: {NO_NORMALIZE}"));
         }
         for op in self.said.training().iter().flat_map(|t| &t.skipped) {
-            let (name, line) = (&self.args.recipe, op.line);
+            let (name, line) = (self.args.options.recipe_name(), op.line);
             output::complain(&format!(
                 "featherload: {name}:{line}: {} is left out",
                 op.name
@@ -162,10 +161,10 @@ impl<'a> Setup<'a> {
         let (a, s) = (self.args, &self.said.source);
         let flags = [
             ("--sampler", a.sampler.is_given()),
-            ("--rank", a.rank.is_some()),
-            ("--max-pixels", a.max_pixels.is_some()),
-            ("--max-scratch", a.max_scratch.is_some()),
-            ("--gpu-memory-limit", a.gpu_memory_limit.is_some()),
+            ("--rank", a.options.rank.is_some()),
+            ("--max-pixels", a.options.max_pixels.is_some()),
+            ("--max-scratch", a.options.max_scratch.is_some()),
+            ("--gpu-memory-limit", a.options.gpu_memory_limit.is_some()),
             (
                 "--root, --delimiter, --classes and the like",
                 s.has_options(),

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use clap::Args;
 use featherload::Result;
-use featherload::plan::Rank;
+use featherload::options::cli;
 use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
+use crate::run_args::RankArgs;
 use crate::scene_args::{SceneReading, SceneRunArgs};
 use crate::scene_run::{self, RunTexts, Seen};
 use crate::{Outcome, output, scene_plan};
@@ -19,6 +20,7 @@ use crate::{Outcome, output, scene_plan};
 pub struct ViewsArgs {
     /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
     /// or one such file; or a model's folder, such as sparse/1.
+    #[arg(help_heading = cli::SOURCE)]
     scene: PathBuf,
 
     #[command(flatten)]
@@ -28,32 +30,27 @@ pub struct ViewsArgs {
     run: SceneRunArgs,
 
     /// Straighten images: as a pinhole camera sees them, masks and depths with them.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     undistort: bool,
 
     /// Give images as floats from 0 to 1: four bytes a number instead of one.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::RECIPE)]
     float: bool,
 
     /// Show images in the scene's order, and not in a new random one each epoch.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::ORDER)]
     no_shuffle: bool,
 
-    /// Number of this process among those that train together.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    rank: u32,
-
-    /// How many there are: they take turns.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    world: u32,
+    #[command(flatten)]
+    place: RankArgs,
 
     /// Print the memory of the run before it begins, and end: what takes how much, and whether
     /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
-    #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"])]
+    #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     plan: bool,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
@@ -81,7 +78,7 @@ impl ViewsArgs {
             .undistort(self.undistort)
             .float(self.float)
             .shuffle(!self.no_shuffle)
-            .rank(Rank::new(self.rank, self.world))
+            .rank(self.place.rank().unwrap_or_default())
     }
 }
 

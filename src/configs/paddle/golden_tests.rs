@@ -65,7 +65,7 @@ fn made(case: &Case, scratch: &Path) -> Vec<f32> {
         },
     );
     let mut loader = (training.builder(source).unwrap())
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     let mut epoch = loader.epoch();

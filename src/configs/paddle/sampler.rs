@@ -354,7 +354,7 @@ pub(crate) fn workers(node: Option<&Node>, usable: usize, notes: &mut Notes) -> 
             params.at,
             format!(
                 "num_workers is {written}, and {usable} CPUs can be used: the run has {usable} \
-                 workers (`workers` changes it)"
+                 workers (`num_workers` changes it)"
             ),
         );
     }

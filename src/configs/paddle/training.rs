@@ -148,7 +148,7 @@ impl Training {
             .tail(self.tail)
             .rank(self.rank)
             .seed(self.seed)
-            .workers(self.workers)
+            .num_workers(self.workers)
             .on_error(OnError::Substitute);
         if let Some(scales) = &self.multi_scale {
             builder = builder.multi_scale(scales.clone());

@@ -5,7 +5,7 @@
 use crate::loader::rays::kind::RayKind;
 use crate::loader::rays::options::RayOptions;
 use crate::loader::scene::SceneBuilder;
-use crate::plan::RaySampler;
+use crate::plan::{Rank, RaySampler};
 
 /// Builds [`Rays`](crate::rays::Rays).
 pub type RaysBuilder = SceneBuilder<RayKind>;
@@ -24,8 +24,8 @@ impl SceneBuilder<RayKind> {
     }
 
     /// Number of this process among those that train together: each draws rays of its
-    /// own. Default 0.
-    pub fn rank(mut self, rank: u32) -> Self {
+    /// own. Default 0 of 1.
+    pub fn rank(mut self, rank: Rank) -> Self {
         self.kind.rank = rank;
         self
     }

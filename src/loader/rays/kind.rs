@@ -73,6 +73,7 @@ impl SceneKind for RayKind {
     const MOST_DEPTH: u32 = u32::MAX;
 
     fn check(options: &RayOptions) -> Result<()> {
+        options.rank.check()?;
         options.checked_rays().map(drop)
     }
 
@@ -129,7 +130,7 @@ impl SceneKind for RayKind {
             most_rays: plan.most_rays,
         };
         let spec = RaysSpec {
-            rank: options.rank,
+            rank: options.rank.rank,
             most_rays: plan.most_rays,
             form: plan.form,
             depth_scale: read.chosen.depth_scale,

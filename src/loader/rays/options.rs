@@ -3,13 +3,13 @@
 //! In the consumer.
 
 use crate::error::{Error, Result};
-use crate::plan::RaySampler;
+use crate::plan::{Rank, RaySampler};
 
 /// See the module.
 #[derive(Debug)]
 pub struct RayOptions {
     pub(super) sampler: RaySampler,
-    pub(super) rank: u32,
+    pub(super) rank: Rank,
     pub(super) joining: u32,
     pub(super) rays: u64,
     pub(super) most_rays: Option<u64>,
@@ -60,7 +60,7 @@ impl Default for RayOptions {
     fn default() -> Self {
         Self {
             sampler: RaySampler::default(),
-            rank: 0,
+            rank: Rank::default(),
             joining: Self::DEFAULT_JOINING,
             rays: Self::DEFAULT_RAYS,
             most_rays: None,

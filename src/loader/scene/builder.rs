@@ -93,7 +93,7 @@ impl<K: SceneKind> SceneBuilder<K> {
 
     /// Worker processes. 0 works in this process: the same bytes, for debugging.
     /// Default: the CPUs that this process may use.
-    pub fn workers(mut self, workers: usize) -> Self {
+    pub fn num_workers(mut self, workers: usize) -> Self {
         self.run.crew.workers = Some(workers);
         self
     }

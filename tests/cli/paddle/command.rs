@@ -78,7 +78,10 @@ fn a_configs_values_stand_and_flags_override_them() {
         (&2.into(), &10.into())
     );
     assert_eq!(plain["workers"], 0);
-    let flags = bench(dir, &["--batch", "4", "--pad-last", "--workers", "1"]);
+    let flags = bench(
+        dir,
+        &["--batch-size", "4", "--pad-last", "--num-workers", "1"],
+    );
     assert_eq!(
         (&flags["batches"], &flags["samples"]),
         (&3.into(), &12.into())
@@ -202,7 +205,7 @@ fn a_wrong_rank_in_the_environment_is_its_own_and_a_flag_stands_in_for_it() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("PADDLE_TRAINER_ID=\"first\""), "{said}");
     assert!(!said.contains("c.yaml"), "{said}");
-    let out = bench(&["--rank", "0/2"]);
+    let out = bench(&["--rank", "0", "--world-size", "2"]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
 }
 
@@ -213,7 +216,7 @@ fn rss_measures_a_config() {
         "rss",
         "--recipe",
         "c.yaml",
-        "--workers",
+        "--num-workers",
         "0",
         "--seconds",
         "0.5",
@@ -249,7 +252,7 @@ fn boxes_of_a_config_go_with_a_list_and_not_with_a_folder() {
         fs::create_dir_all(boxes.parent().unwrap()).unwrap();
         fs::write(boxes.with_extension("txt"), "1\n1 1 3 3\n").unwrap();
     }
-    let digest = |dir: &Path| bench(dir, &["--digest", "--batch", "4"])["digest"].clone();
+    let digest = |dir: &Path| bench(dir, &["--digest", "--batch-size", "4"])["digest"].clone();
     let cut = digest(dir.path());
     let whole = folder(&cars.replace("bbox_crop: True", "bbox_crop: False"));
     assert_ne!(cut, digest(whole.path()));

@@ -103,7 +103,7 @@ fn one_batch(photos: &Path, training: &Training, scratch: &Path) -> Result<()> {
         Ok(training
             .builder(source)?
             .batch_size(ROWS)
-            .workers(0)
+            .num_workers(0)
             .on_error(OnError::Stop))
     };
     builder(list(photos, training, file.clone()))?.forecast(0)?;

@@ -26,7 +26,7 @@ const SHARDS: u64 = 7;
 
 fn share(src: &Path, dst: &Path, options: BuildOptions, number: u64, of: u64) -> (u64, u64) {
     let report = built(src, dst, options)
-        .workers(0)
+        .num_workers(0)
         .part(BuildPart::Share { number, of })
         .build()
         .unwrap();
@@ -91,7 +91,7 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
             assert_eq!(made, SHARDS, "none twice");
             let finish = || {
                 built(src.path(), &to, options)
-                    .workers(0)
+                    .num_workers(0)
                     .part(BuildPart::Finish)
             };
             let report = finish().build().unwrap();
@@ -107,7 +107,7 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
         all_members(&one);
         let source = Source::detect(&one).unwrap();
         let mut loader = Loader::builder(source)
-            .workers(0)
+            .num_workers(0)
             .batch_size(4)
             .build()
             .unwrap();
@@ -194,7 +194,7 @@ fn parts_that_do_not_fit_are_refused_by_name() {
     let share_of = |options| {
         let share = BuildPart::Share { number: 0, of: 2 };
         built(src.path(), dst.path(), options)
-            .workers(0)
+            .num_workers(0)
             .part(share)
     };
     let e = share_of(BuildOptions::default()).build().unwrap_err();
@@ -225,7 +225,7 @@ fn parts_that_do_not_fit_are_refused_by_name() {
         tempfile::tempdir().unwrap(),
     );
     let first = BuildPart::Share { number: 0, of: 2 };
-    let make = |options| built(src.path(), to.path(), options).workers(0);
+    let make = |options| built(src.path(), to.path(), options).num_workers(0);
     make(apart()).part(first).build().unwrap();
     make(skip)
         .part(BuildPart::Share { number: 1, of: 2 })
@@ -246,18 +246,20 @@ fn shares_go_side_by_side_and_a_whole_build_alone() {
     let of = |number| BuildPart::Share { number, of: 3 };
     let mut seen = false;
     let held = built(src.path(), dst.path(), apart())
-        .workers(0)
+        .num_workers(0)
         .part(of(0));
     let report = held.build_watched(&mut |told| {
         if told.phase == BuildPhase::Writing && !seen {
             seen = true;
             // The same share and another one, while this one is made.
             for number in [0, 1] {
-                let beside = built(src.path(), dst.path(), apart()).workers(0);
+                let beside = built(src.path(), dst.path(), apart()).num_workers(0);
                 assert!(beside.part(of(number)).build().unwrap().complete);
             }
             for part in [BuildPart::All, BuildPart::Finish] {
-                let alone = built(src.path(), dst.path(), apart()).workers(0).part(part);
+                let alone = built(src.path(), dst.path(), apart())
+                    .num_workers(0)
+                    .part(part);
                 let e = alone.build().unwrap_err().to_string();
                 assert!(e.contains("another process is building this cache"), "{e}");
             }
@@ -269,10 +271,10 @@ fn shares_go_side_by_side_and_a_whole_build_alone() {
     built(src.path(), one.path(), apart()).build().unwrap();
     let whole = built(src.path(), dst.path(), apart());
     let mut seen = false;
-    let report = whole.workers(0).build_watched(&mut |_| {
+    let report = whole.num_workers(0).build_watched(&mut |_| {
         if !std::mem::replace(&mut seen, true) {
             let share = built(src.path(), dst.path(), apart())
-                .workers(0)
+                .num_workers(0)
                 .part(of(2));
             let e = share.build().unwrap_err().to_string();
             assert!(e.contains("another process is building this cache"), "{e}");
@@ -286,7 +288,14 @@ fn shares_go_side_by_side_and_a_whole_build_alone() {
 fn command(src: &Path, dst: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(FEATHERLOAD);
     command.args(["cache", "build"]).args([src, dst]);
-    command.args(["--encode", "raw", "--shard-samples", "3", "--workers", "1"]);
+    command.args([
+        "--encode",
+        "raw",
+        "--shard-samples",
+        "3",
+        "--num-workers",
+        "1",
+    ]);
     command
         .args(more)
         .stdout(Stdio::piped())

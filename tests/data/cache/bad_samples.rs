@@ -36,7 +36,7 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
     for workers in [0, 2] {
         let to = dst.path().join(format!("stop-{workers}"));
         let e = built(src.path(), &to, jpeg(90))
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap_err();
         let Error::Sample { id: 0, path, .. } = &e else {
@@ -53,7 +53,7 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
         }
         let to = dst.path().join(format!("decoded-{workers}"));
         let e = built(src.path(), &to, jpeg(90))
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap_err();
         assert!(e.path().unwrap().ends_with(bad[2]), "{e}");
@@ -183,7 +183,7 @@ fn what_may_pass_is_not_left_out_for_good() {
     let dst = tempfile::tempdir().unwrap();
     let mut slow = command(src.path(), dst.path());
     let output = slow
-        .args(["--on-error", "skip", "--row-limit", "30"])
+        .args(["--on-error", "skip", "--row-limit", "0.03"])
         .output()
         .unwrap();
     let said = text(&output);
@@ -256,7 +256,7 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
     let make = |options| {
         Builder::new(of_tar(&tar), &to, options)
             .helper(FEATHERLOAD)
-            .workers(2)
+            .num_workers(2)
             .build()
     };
     let e = make(copy()).unwrap_err();
@@ -306,7 +306,7 @@ fn what_the_source_lost_stays_known_where_a_build_goes_on_by_a_saved_index() {
     let make = |source, to: &Path| {
         Builder::new(source, to, options)
             .helper(FEATHERLOAD)
-            .workers(0)
+            .num_workers(0)
     };
     let (fresh, to) = (dir.path().join("fresh"), dir.path().join("to"));
     assert!(make(of_tar(&tar), &fresh).build().unwrap().complete);
@@ -356,7 +356,7 @@ fn reasons_are_the_same_with_and_without_workers() {
         };
         let report = Builder::new(of_tar(&tar), &to, options)
             .helper(FEATHERLOAD)
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap();
         assert_eq!((report.samples, report.skipped), (2, 1));

@@ -36,7 +36,7 @@ fn the_bytes_are_the_same_by_any_number_of_workers() {
             let to = dst.path().join(format!("{name}-{workers}"));
             let _ = fs::remove_dir_all(&to);
             let report = built(src.path(), &to, options)
-                .workers(workers)
+                .num_workers(workers)
                 .build()
                 .unwrap();
             assert!(report.complete && report.shards > 1, "{report:?}");
@@ -104,7 +104,7 @@ fn copies_are_the_files_and_labels_stand_beside_them() {
 /// Height, width and pixels of every sample of a folder, by a loader.
 fn pixels_of(folder: &Path, recipe: Recipe) -> Vec<(usize, usize, Vec<u8>)> {
     let mut loader = builder(folder)
-        .workers(0)
+        .num_workers(0)
         .sampler(featherload::Sampler::Sequential)
         .recipe(recipe)
         .build()

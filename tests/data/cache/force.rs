@@ -78,7 +78,7 @@ fn a_forced_build_that_is_refused_leaves_the_cache_that_was_there() {
     fs::write(other.path().join("class1/008.jpg"), "no picture").unwrap();
     for workers in [0, 2] {
         let e = built(other.path(), dst.path(), copy())
-            .workers(workers)
+            .num_workers(workers)
             .force(true)
             .build()
             .unwrap_err();

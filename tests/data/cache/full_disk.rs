@@ -158,7 +158,7 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
             "jpeg:95",
             "--shard-size",
             "120000B",
-            "--workers",
+            "--num-workers",
             "2",
         ])
         .output()

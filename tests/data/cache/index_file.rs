@@ -16,7 +16,7 @@ use super::small::{built, flip, small, source, told, verified};
 
 fn build_again(source: &Path, folder: &Path, force: bool) -> BuildReport {
     let again = Builder::new(Source::detect(source).unwrap(), folder, small());
-    again.workers(0).force(force).build().unwrap()
+    again.num_workers(0).force(force).build().unwrap()
 }
 
 /// What loading and `info` say of the index.

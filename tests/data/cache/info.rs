@@ -120,7 +120,7 @@ fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
             assert!(text(&out).contains(words), "{words}: {}", text(&out));
         }
         let again = Builder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
-        assert!(again.workers(0).build().unwrap().complete);
+        assert!(again.num_workers(0).build().unwrap().complete);
         assert_same(&whole, &files(dir.path()), words);
         assert_eq!(cache::info(dir.path()).unwrap().samples, 41);
     }
@@ -139,7 +139,7 @@ fn of_a_link_whose_target_is_away_the_build_and_info_say_the_same() {
         assert_eq!(out.status.code(), Some(2), "{}", text(&out));
         let detected = Source::detect(source.path()).unwrap();
         let build = Builder::new(detected, dir.path(), small())
-            .workers(0)
+            .num_workers(0)
             .build();
         let e = build.unwrap_err();
         assert!(e.is_usage(), "{e:?}");

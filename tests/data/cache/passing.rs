@@ -30,7 +30,7 @@ fn skip() -> BuildOptions {
 /// front of the first sample.
 fn with(builder: Builder, meanwhile: impl FnOnce()) -> Result<BuildReport> {
     let mut meanwhile = Some(meanwhile);
-    builder.workers(0).build_watched(&mut |p| {
+    builder.num_workers(0).build_watched(&mut |p| {
         if p.phase == BuildPhase::Writing
             && let Some(meanwhile) = meanwhile.take()
         {
@@ -79,7 +79,7 @@ fn a_file_that_goes_while_the_cache_is_built_is_not_left_out_for_good() {
             assert!(e.to_string().contains(part), "{what}: {e}");
         }
         fs::rename(&aside, &file).unwrap();
-        let report = make().workers(0).build().unwrap();
+        let report = make().num_workers(0).build().unwrap();
         assert!(report.complete, "{what}");
         assert_eq!((report.samples, report.skipped), (samples, 0), "{what}");
         fs::remove_dir_all(&to).unwrap();
@@ -225,7 +225,7 @@ fn files_that_cannot_be_looked_at_at_the_end_cost_no_shard() {
     let me = Uid::effective();
     let mut is_closed = false;
     let built_then = built(src.path(), &to, skip())
-        .workers(0)
+        .num_workers(0)
         .build_watched(&mut |p| {
             if p.phase == BuildPhase::Writing && p.done == p.samples && !is_closed {
                 is_closed = true;

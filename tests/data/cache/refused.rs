@@ -245,7 +245,7 @@ fn a_cache_is_never_built_into_its_source_whatever_both_are_called() {
         for force in [false, true] {
             let builder = Builder::new(Source::detect(source).unwrap(), place, copy())
                 .force(force)
-                .workers(0)
+                .num_workers(0)
                 .helper(FEATHERLOAD);
             let e = builder.build().unwrap_err();
             let is_refused = ["inside the source", "where shards of the source lie"]
@@ -281,7 +281,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
     ] {
         let source = Source::List(list.clone(), options.clone());
         let builder = Builder::new(source, &place, copy())
-            .workers(0)
+            .num_workers(0)
             .helper(FEATHERLOAD);
         let e = builder.build().unwrap_err();
         assert!(
@@ -299,7 +299,9 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
     let before = files(&tars);
     for force in [false, true] {
         let source = Source::detect(&linked).unwrap();
-        let builder = Builder::new(source, &tars, copy()).workers(0).force(force);
+        let builder = Builder::new(source, &tars, copy())
+            .num_workers(0)
+            .force(force);
         let e = builder.build().unwrap_err();
         assert!(
             e.is_usage() && e.to_string().contains("shard of the source"),
@@ -323,7 +325,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
         ] {
             let source = format!("file://{}{names}", links.display());
             let builder = Builder::new(Source::detect(source).unwrap(), &place, copy());
-            let e = builder.workers(0).force(true).build().unwrap_err();
+            let e = builder.num_workers(0).force(true).build().unwrap_err();
             assert!(
                 e.is_usage() && e.to_string().contains("where shards of the source lie"),
                 "{names} into {place}: {e}"

@@ -125,7 +125,7 @@ fn without_a_size_there_are_eight_shards_whoever_makes_them_and_however_often_it
     for workers in [0, 1, 5] {
         let to = at(&workers.to_string());
         built(src.path(), &to, options)
-            .workers(workers)
+            .num_workers(workers)
             .build()
             .unwrap();
         assert_same(&whole, &files(&to), &to.display().to_string());

@@ -37,7 +37,7 @@ pub fn assert_same(a: &Files, b: &Files, what: &str) {
 pub fn built(src: &Path, dst: &Path, options: BuildOptions) -> Builder {
     Builder::new(Source::detect(src).unwrap(), dst, options)
         .helper(FEATHERLOAD)
-        .workers(2)
+        .num_workers(2)
 }
 
 pub fn build(src: &Path, dst: &Path, options: BuildOptions) -> BuildReport {
@@ -158,7 +158,14 @@ pub fn foreign_shard(path: &Path) {
 pub fn command(src: &Path, dst: &Path) -> Command {
     let mut command = Command::new(FEATHERLOAD);
     command.args(["cache", "build"]).args([src, dst]);
-    command.args(["--encode", "raw", "--shard-size", "400K", "--workers", "2"]);
+    command.args([
+        "--encode",
+        "raw",
+        "--shard-size",
+        "400K",
+        "--num-workers",
+        "2",
+    ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

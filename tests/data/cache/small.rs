@@ -35,7 +35,7 @@ pub fn source() -> tempfile::TempDir {
 pub fn built(source: &Path, options: BuildOptions) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let built = Builder::new(Source::detect(source).unwrap(), dir.path(), options)
-        .workers(0)
+        .num_workers(0)
         .build()
         .unwrap();
     assert!(built.complete && built.shards >= 4, "{built:?}");
@@ -52,7 +52,7 @@ pub fn small() -> BuildOptions {
 
 pub fn verified(folder: &Path, workers: usize) -> VerifyReport {
     let mut options = VerifyOptions::default();
-    options.workers = Some(workers);
+    options.num_workers = Some(workers);
     cache::verify(folder, &options, &|_| {}).unwrap()
 }
 

@@ -169,7 +169,7 @@ fn a_good_cache_is_read_once_and_whole_by_any_number_of_threads() {
     for workers in [1, 2, 7] {
         let last = std::sync::Mutex::new((0, 0));
         let mut options = VerifyOptions::default();
-        options.workers = Some(workers);
+        options.num_workers = Some(workers);
         let report = cache::verify(dir.path(), &options, &|p| {
             let mut last = last.lock().unwrap();
             *last = (last.0.max(p.bytes), p.of);
@@ -181,7 +181,7 @@ fn a_good_cache_is_read_once_and_whole_by_any_number_of_threads() {
         assert_eq!(last.into_inner().unwrap(), (all, all));
     }
     let mut none = VerifyOptions::default();
-    none.workers = Some(0);
+    none.num_workers = Some(0);
     assert!(
         cache::verify(dir.path(), &none, &|_| {})
             .unwrap_err()

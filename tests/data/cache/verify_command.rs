@@ -28,7 +28,7 @@ fn the_command_says_what_is_hurt_and_exits_by_it() {
     );
 
     flip(&dir.path().join("shard-000001.tar"), 700, 0);
-    let bad = run(&["verify", "--workers", "1"], dir.path());
+    let bad = run(&["verify", "--num-workers", "1"], dir.path());
     assert_eq!(bad.status.code(), Some(1), "{}", text(&bad));
     for words in [
         "shard-000001.tar at byte 512: data:",
@@ -377,7 +377,7 @@ fn of_a_build_that_goes_on_the_complete_shards_are_checked() {
     let dir = tempfile::tempdir().unwrap();
     let builder = Builder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
     let ended = builder
-        .workers(0)
+        .num_workers(0)
         .build_watched(&mut |progress| match progress.shards {
             0..2 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),

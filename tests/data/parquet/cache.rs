@@ -12,7 +12,10 @@ use crate::shards::scene::{featherload, json_of, over, text};
 fn a_cache_has_the_pictures_and_labels_of_the_files() {
     let folder = data(3, 7);
     let (pictures, labels) = photos(folder.path());
-    let want = stream(&mut builder(folder.path()).workers(0).build().unwrap(), 1);
+    let want = stream(
+        &mut builder(folder.path()).num_workers(0).build().unwrap(),
+        1,
+    );
     for (way, properties) in ways() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.parquet");
@@ -25,7 +28,7 @@ fn a_cache_has_the_pictures_and_labels_of_the_files() {
         let report = build(&path, &cache, copy());
         assert_eq!(report.samples, 21, "{way}");
         let source = Source::Cache(cache);
-        let rows = stream(&mut over(source).workers(2).build().unwrap(), 1);
+        let rows = stream(&mut over(source).num_workers(2).build().unwrap(), 1);
         assert_same(&rows, &want, way);
     }
 }
@@ -42,8 +45,8 @@ fn the_command_line_reads_counts_and_digests_them() {
         ]
     };
     let digest = |source: &str, workers: &str| {
-        let recipe = ["--recipe", "train224", "--batch", "4", "--epochs", "1"];
-        let how = ["--workers", workers, "--digest", "--json"];
+        let recipe = ["--recipe", "train224", "--batch-size", "4", "--epochs", "1"];
+        let how = ["--num-workers", workers, "--digest", "--json"];
         let args = [&["bench", source][..], &recipe, &how].concat();
         let json = json_of(dir.path(), &args);
         json["digest"].clone()

@@ -12,7 +12,10 @@ use crate::shards::scene::over;
 fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
     let folder = data(3, 7);
     let (pictures, labels) = photos(folder.path());
-    let want = stream(&mut builder(folder.path()).workers(0).build().unwrap(), 2);
+    let want = stream(
+        &mut builder(folder.path()).num_workers(0).build().unwrap(),
+        2,
+    );
     for (way, properties) in ways() {
         let dir = tempfile::tempdir().unwrap();
         let columns = |rows: std::ops::Range<usize>| {
@@ -37,14 +40,14 @@ fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
         for workers in [0, 2] {
             let source = Source::detect(dir.path()).unwrap();
             assert!(matches!(source, Source::Parquet(..)));
-            let rows = stream(&mut over(source).workers(workers).build().unwrap(), 2);
+            let rows = stream(&mut over(source).num_workers(workers).build().unwrap(), 2);
             assert_same(&rows, &want, &format!("{way}, {workers} workers"));
         }
         // As a file, packed pages are still found.
         let saved = dir.path().join("saved.fli");
         index.save(&saved).unwrap();
         let rows = stream(
-            &mut over(Source::Saved(saved)).workers(1).build().unwrap(),
+            &mut over(Source::Saved(saved)).num_workers(1).build().unwrap(),
             2,
         );
         assert_same(&rows, &want, &format!("{way}, saved"));
@@ -64,7 +67,7 @@ fn a_row_without_a_picture_is_a_failed_sample_with_its_file_and_its_number() {
                 let files = vec![path.clone()];
                 Source::Parquet(files, ParquetOptions::default())
             };
-            let builder = || over(source()).workers(workers);
+            let builder = || over(source()).num_workers(workers);
             let mut loader = builder().on_error(OnError::Stop).build().unwrap();
             let e = loader.epoch().find_map(Result::err).unwrap().to_string();
             let of = |row| format!("{}/row-{row}", path.display());
@@ -93,7 +96,7 @@ fn a_forecast_has_the_page_that_a_worker_holds() {
             (4, 4),
             properties,
         );
-        let builder = over(Source::detect(&path).unwrap()).workers(2);
+        let builder = over(Source::detect(&path).unwrap()).num_workers(2);
         builder.forecast(0).unwrap().memory
     };
     let snappy = plain().set_compression(parquet::basic::Compression::SNAPPY);
@@ -113,7 +116,7 @@ fn a_file_that_was_replaced_fails_by_name() {
         write(&path, &[pictures(1)], (3, 3), properties.clone());
         let index = open(&path).unwrap();
         write(&path, &[pictures(2)], (3, 2), properties);
-        let mut loader = over(index.into()).workers(1).build().unwrap();
+        let mut loader = over(index.into()).num_workers(1).build().unwrap();
         let e = loader.epoch().find_map(Result::err).unwrap().to_string();
         assert!(e.contains("changed since its index was made"), "{way}: {e}");
     }

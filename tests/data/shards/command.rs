@@ -18,7 +18,14 @@ fn the_command_line_digests_shards_as_the_folder() {
     shards_of(folder.path(), tars.path(), 5);
     let digest = |source: &Path, more: &[&str]| {
         let mut args = vec!["bench", source.to_str().unwrap()];
-        args.extend(["--json", "--batch", "4", "--workers", "2", "--digest"]);
+        args.extend([
+            "--json",
+            "--batch-size",
+            "4",
+            "--num-workers",
+            "2",
+            "--digest",
+        ]);
         args.extend(more);
         object(&featherload(cache.path(), &args))["digest"].clone()
     };
@@ -63,7 +70,15 @@ fn a_damaged_tail_warns_with_counts_and_ends_with_0() {
     let file = File::options().write(true).open(&shards[1]).unwrap();
     file.set_len(len / 2).unwrap();
     drop(file);
-    let args = ["bench", pattern, "--json", "--batch", "4", "--workers", "1"];
+    let args = [
+        "bench",
+        pattern,
+        "--json",
+        "--batch-size",
+        "4",
+        "--num-workers",
+        "1",
+    ];
     // Each time: such an index is not kept.
     for _ in 0..2 {
         let out = featherload(cache.path(), &args);
@@ -108,14 +123,14 @@ fn every_command_that_opens_shards_tells_what_is_lost_and_left_out() {
     };
     told(&["plan", pattern]);
     let index = object(&featherload(cache.path(), &["index", pattern, "--json"]));
-    let ceiling = "--ceiling full --pairs 1 --window 0.05 --workers 0";
+    let ceiling = "--ceiling full --pairs 1 --window 0.05 --num-workers 0";
     for (command, more) in [
-        ("plan", "--workers 1"),
-        ("bench", "--workers 0"),
+        ("plan", "--num-workers 1"),
+        ("bench", "--num-workers 0"),
         ("bench", ceiling),
-        ("rss", "--workers 1 --seconds 0.5"),
+        ("rss", "--num-workers 1 --seconds 0.5"),
     ] {
-        let mut args = vec![command, pattern, "--json", "--batch", "4"];
+        let mut args = vec![command, pattern, "--json", "--batch-size", "4"];
         args.extend(more.split(' '));
         let scan = &object(&told(&args))["scan"];
         assert_eq!(scan["skipped"], 1, "{args:?}: {scan}");
@@ -231,7 +246,7 @@ fn a_shard_cut_in_front_of_a_label_costs_one_sample() {
     let name = b".cls\0";
     let at = bytes.windows(5).rposition(|bytes| bytes == name).unwrap() / 512 * 512;
     fs::write(&shards[1], &bytes[..at]).unwrap();
-    for args in [&["index"][..], &["plan"], &["bench", "--workers", "1"]] {
+    for args in [&["index"][..], &["plan"], &["bench", "--num-workers", "1"]] {
         let out = featherload(cache.path(), &[&args[..1], &[pattern], &args[1..]].concat());
         let told = text(&out.stderr);
         assert_eq!(out.status.code(), Some(0), "{args:?}: {told}");
@@ -268,7 +283,7 @@ fn a_tail_of_zeros_is_said_by_index_bench_and_verify() {
     let tars = tars.path().to_str().unwrap();
     for (args, code) in [
         (&["index", path, "--no-headers"][..], 0),
-        (&["bench", path, "--workers", "1"], 0),
+        (&["bench", path, "--num-workers", "1"], 0),
         (&["cache", "verify", tars], 1),
     ] {
         let out = featherload(cache.path(), args);

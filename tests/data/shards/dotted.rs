@@ -75,7 +75,15 @@ fn scene() -> Scene {
 
 impl Scene {
     fn digest(&self, source: &str, more: &[&str]) -> Value {
-        let mut args = vec!["bench", source, "--json", "--batch", "4", "--workers", "2"];
+        let mut args = vec![
+            "bench",
+            source,
+            "--json",
+            "--batch-size",
+            "4",
+            "--num-workers",
+            "2",
+        ];
         args.push("--digest");
         args.extend(more);
         let digest = json_of(self.kept.path(), &args)["digest"].clone();

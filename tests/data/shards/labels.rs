@@ -28,7 +28,7 @@ fn labels_come_from_json_as_classes_and_as_vectors() {
             ..options()
         };
         let mut loader = over(Source::Shards(shards.clone(), options))
-            .workers(1)
+            .num_workers(1)
             .build()
             .unwrap();
         loader.epoch().next().unwrap().unwrap()

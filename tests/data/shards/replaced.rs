@@ -52,7 +52,7 @@ fn statuses(source: Source, workers: usize) -> (Vec<RowStatus>, Vec<String>) {
         .sampler(featherload::Sampler::Sequential)
         .batch_size(8)
         .on_error(OnError::Skip)
-        .workers(workers)
+        .num_workers(workers)
         .build()
         .unwrap();
     let batch = loader.epoch().next().unwrap().unwrap();

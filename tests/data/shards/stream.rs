@@ -12,14 +12,17 @@ use crate::common::{Picture, builder, data, npy};
 
 fn rows(shards: &[PathBuf], workers: usize) -> Vec<Row> {
     let source = Source::Shards(shards.to_vec(), options());
-    stream(&mut over(source).workers(workers).build().unwrap(), 2)
+    stream(&mut over(source).num_workers(workers).build().unwrap(), 2)
 }
 
 #[test]
 fn shards_stream_as_the_folder_of_the_same_files() {
     let folder = data(3, 7);
     let tars = tempfile::tempdir().unwrap();
-    let want = stream(&mut builder(folder.path()).workers(0).build().unwrap(), 2);
+    let want = stream(
+        &mut builder(folder.path()).num_workers(0).build().unwrap(),
+        2,
+    );
     for each in [21, 8] {
         let dir = tars.path().join(each.to_string());
         fs::create_dir(&dir).unwrap();
@@ -43,14 +46,14 @@ fn a_picture_that_is_garbage_is_a_failed_sample_named_by_shard_and_member() {
     for workers in [0, 2] {
         let source = || Source::Shards(vec![path.clone()], options());
         let mut loader = over(source())
-            .workers(workers)
+            .num_workers(workers)
             .on_error(OnError::Stop)
             .build()
             .unwrap();
         let e = loader.epoch().find_map(Result::err).unwrap().to_string();
         assert!(e.contains(&format!("{}/d/1.jpg", path.display())), "{e}");
         let mut loader = over(source())
-            .workers(workers)
+            .num_workers(workers)
             .on_error(OnError::Skip)
             .build()
             .unwrap();
@@ -79,7 +82,7 @@ fn an_array_that_is_no_picture_fails_with_the_name_that_would_make_it_none() {
     write("1.npy");
     let source = || Source::Shards(vec![path.clone()], options());
     let mut loader = over(source())
-        .workers(0)
+        .num_workers(0)
         .on_error(OnError::Stop)
         .build()
         .unwrap();
@@ -104,7 +107,7 @@ fn a_forecast_has_mapped_shards_apart() {
     let all = shards.iter().map(|path| fs::metadata(path).unwrap().len());
     let all = all.sum::<u64>();
     let forecast = |source: Source, workers| {
-        let builder = over(source).workers(workers);
+        let builder = over(source).num_workers(workers);
         builder.forecast(0).unwrap().memory
     };
     let of_shards = |workers| forecast(Source::Shards(shards.clone(), options()), workers);

@@ -304,7 +304,7 @@ impl Limit {
             && matches!(this, Self::Stage(_))
             && let Some(more) = processors.room(facts.workers)
         {
-            return Some(format!("--workers {}", facts.workers + more));
+            return Some(format!("--num-workers {}", facts.workers + more));
         }
         if this == Self::Stage("decode") && facts.gpu_decoding == GpuDecoding::Unused {
             return Some("--decode-on auto: the GPU decodes JPEGs, to the same pixels".into());
@@ -388,7 +388,7 @@ impl Processors {
         let used = self.used_text();
         let is_full = self.used > 0.85 * self.usable as f64;
         match limit {
-            _ if workers == 0 => format!("{used}: --workers 0 decodes in this process"),
+            _ if workers == 0 => format!("{used}: --num-workers 0 decodes in this process"),
             Limit::OtherWork => match shares.stages.first() {
                 Some((stage, share)) => format!("{used}, {share:.0}% of worker time in {stage}"),
                 None => used,
@@ -510,23 +510,23 @@ mod tests {
         for (idle, more, said) in [
             (
                 Some(5.8),
-                Some("--workers 8"),
+                Some("--num-workers 8"),
                 "5.8 idle: more workers will help",
             ),
             (
                 Some(2.2),
-                Some("--workers 4"),
+                Some("--num-workers 4"),
                 "2.2 idle: more workers will help",
             ),
             (
                 Some(0.6),
-                Some("--workers 3"),
+                Some("--num-workers 3"),
                 "0.6 idle: more workers will help",
             ),
             (Some(0.4), None, "none idle: more workers will not help"),
         ] {
             let faster = decode.faster(&FACTS, &s, &with(idle));
-            let faster = faster.filter(|faster| faster.starts_with("--workers"));
+            let faster = faster.filter(|faster| faster.starts_with("--num-workers"));
             assert_eq!(faster.as_deref(), more, "{idle:?}");
             let text = with(idle).text(decode, &s, 2);
             assert_eq!(text, format!("2.1 of 8 cores used, {said}"));
@@ -594,7 +594,7 @@ mod tests {
              decode"
         );
         // More workers change no pixel.
-        assert_eq!(faster(&cores(1.9, 8)), "--workers 8");
+        assert_eq!(faster(&cores(1.9, 8)), "--num-workers 8");
         let resize = Limit::Stage("resize").faster(&facts, &s, &cores(1.9, 2));
         assert_eq!(resize.as_deref(), Some(&*faster(&cores(1.9, 2))));
         let write = Limit::Stage("write").faster(&facts, &s, &cores(1.9, 2));
@@ -653,7 +653,7 @@ mod tests {
         );
         assert_eq!(
             decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
-            "--workers 8"
+            "--num-workers 8"
         );
         // Made smaller already, and wide.
         let wide = Facts {

@@ -31,12 +31,12 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use featherload::cache::{self, VerifyOptions};
+use featherload::options::{SourceOptions, cli};
 use featherload::{DecodeOn, Error, Result};
 
 use crate::cache::print_verified;
 use crate::run_args::RunArgs;
 use crate::setup::Setup;
-use crate::source_args::SourceArgs;
 use crate::{Outcome, interrupt, output};
 
 /// Run the loader over a data set. Reports images per second, memory, and what limits
@@ -44,7 +44,7 @@ use crate::{Outcome, interrupt, output};
 #[derive(Args)]
 pub struct BenchArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    source: SourceOptions,
 
     #[command(flatten)]
     run: RunArgs,
@@ -53,16 +53,16 @@ pub struct BenchArgs {
     ///
     /// Of the last batch only the rows up to there are counted and hashed; --save-state
     /// then stands before that batch.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     limit: Option<u64>,
 
     /// Before the run, compare every byte of the cache SRC with its checksums. Damage is
     /// named and ends the command with 1.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::MEASURE)]
     verify: bool,
 
     /// Hash every row: the same digests mean the same bytes.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::MEASURE)]
     digest: bool,
 
     /// Measure the CPU decoder alone too, in turns with the loader: `full` decodes
@@ -73,8 +73,7 @@ pub struct BenchArgs {
     #[arg(
         long,
         value_enum,
-        conflicts_with_all = ["digest", "limit", "save_state", "failures"]
-    )]
+        conflicts_with_all = ["digest", "limit", "save_state", "failures"], help_heading = cli::MEASURE)]
     ceiling: Option<Part>,
 
     /// Pairs of windows of `--ceiling`.
@@ -82,8 +81,7 @@ pub struct BenchArgs {
         long,
         default_value_t = 7,
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+        value_parser = clap::value_parser!(u32).range(1..), help_heading = cli::MEASURE)]
     pairs: u32,
 
     /// Length of a window of `--ceiling`.
@@ -92,8 +90,7 @@ pub struct BenchArgs {
         default_value_t = 3.0,
         value_name = "SECONDS",
         value_parser = parse_window,
-        allow_negative_numbers = true
-    )]
+        allow_negative_numbers = true, help_heading = cli::MEASURE)]
     window: f64,
 
     /// Measure the device alone: fill each slot of the ring once and put it on the
@@ -102,36 +99,35 @@ pub struct BenchArgs {
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..),
-        conflicts_with_all = ["ceiling", "digest", "limit", "save_state", "failures"]
-    )]
+        conflicts_with_all = ["ceiling", "digest", "limit", "save_state", "failures"], help_heading = cli::MEASURE)]
     replay: Option<u32>,
 
     /// Write where the run stands when it ends, for `--resume`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     save_state: Option<PathBuf>,
 
     /// Write every failed sample: a JSON object a line, as in `failures` of --json.
     ///
     /// --json has the first 1,000 failures, and counts all.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     failures: Option<PathBuf>,
 
     /// Draw throughput by time and the shares of stages, as SVG.
     ///
-    /// Stalls and deaths of workers are marked. For one number of --workers.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ceiling", "replay"])]
+    /// Stalls and deaths of workers are marked. For one number of --num-workers.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ceiling", "replay"], help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 
     /// Print all figures.
     ///
     /// Start, CPU time, PSS, sandbox, profile, and each failure.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = cli::OUTPUT)]
     verbose: bool,
 
     /// One JSON object on stdout.
     ///
-    /// With several --workers it has `runs`, an object for each number, and `verdict`.
-    #[arg(long)]
+    /// With several --num-workers it has `runs`, an object for each number, and `verdict`.
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
@@ -186,7 +182,7 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
 
 /// Whether every byte of the cache is what its checksums say. Findings are printed.
 fn is_good(args: &BenchArgs) -> Result<bool> {
-    let Some(folder) = args.source.path() else {
+    let Some(folder) = args.source.path.as_deref() else {
         return Err(Error::config("--verify needs SRC: the folder of a cache"));
     };
     let bar = output::bytes(!args.json);

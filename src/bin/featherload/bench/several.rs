@@ -55,7 +55,7 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
     ] {
         if given {
             return Err(Error::config(format!(
-                "{flag} is for one run, and --workers names several: give one number"
+                "{flag} is for one run, and --num-workers names several: give one number"
             )));
         }
     }
@@ -188,7 +188,7 @@ impl Several {
         }
         let failed: u64 = self.runs.iter().map(|r| r.failed).sum();
         if failed > 0 {
-            let of = "rows in all runs (one number of --workers lists them)";
+            let of = "rows in all runs (one number of --num-workers lists them)";
             field("failures", &format!("{} {of}", output::grouped(failed)))?;
         }
         let digest = self.runs.first().and_then(|r| r.digest.as_ref());

@@ -11,6 +11,7 @@ use featherload::cache::{
 };
 use featherload::index::ScanReport;
 use featherload::internals::Drilled;
+use featherload::options::{SourceOptions, cli, units};
 use featherload::{Launch, Result, Sandbox, error};
 use serde_json::json;
 
@@ -19,8 +20,6 @@ use crate::Outcome;
 use crate::index::print_skipped;
 use crate::interrupt;
 use crate::output;
-use crate::run_args::parse_shard_bytes;
-use crate::source_args::{SourceArgs, source_long_help};
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
 /// an index that later runs open at once.
@@ -36,7 +35,7 @@ use crate::source_args::{SourceArgs, source_long_help};
 #[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
 pub struct BuildArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    source: SourceOptions,
 
     /// The cache's folder; made when it is missing. Or an address, such as s3://BUCKET/PREFIX.
     ///
@@ -50,18 +49,18 @@ pub struct BuildArgs {
     ///
     /// `copy` keeps the files' bytes. `jpeg` has a quality of 1 to 100, 90 where none is
     /// given, and 4:2:0. `raw` is decoded RGB, u8, as NumPy arrays.
-    #[arg(long, value_name = "HOW", default_value = "copy")]
+    #[arg(long, value_name = "HOW", default_value = "copy", help_heading = cli::RECIPE)]
     encode: Encoding,
 
     /// The size of pictures: shorter:N, longer:N or exact:HEIGHTxWIDTH.
     ///
     /// By antialiased bilinear filtering. N is the pixels of that side; smaller pictures
     /// stay as they are.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", help_heading = cli::RECIPE)]
     resize: Option<CacheResize>,
 
     /// Write samples in a random order, of this seed (default: the source's order).
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", help_heading = cli::ORDER)]
     shuffle: Option<u64>,
 
     /// What a sample that gives no picture does.
@@ -71,46 +70,46 @@ pub struct BuildArgs {
     /// the build, or what it has lost is counted. What may pass (time that ran
     /// out, killed workers, failing storage, a file that may not be read or goes while
     /// the cache is built) ends the build in any case.
-    #[arg(long, value_enum, default_value_t = Policy::Stop)]
+    #[arg(long, value_enum, default_value_t = Policy::Stop, help_heading = cli::LIMITS)]
     on_error: Policy,
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
+    num_workers: Option<usize>,
 
     /// Most pixels that an image may have (default: 178956970).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     max_pixels: Option<u64>,
 
-    /// Most memory that decoding one image may take (default: 512).
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=u64::MAX >> 20))]
+    /// Most memory that decoding one image may take, such as 256M (default: 512M).
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS)]
     max_scratch: Option<u64>,
 
     /// What workers are kept from, beside their work: all system calls and files but those
     /// that they need (auto, as far as the system allows it; require), or nothing (off).
-    #[arg(long, value_name = "HOW", default_value = "auto")]
+    #[arg(long, value_name = "HOW", default_value = "auto", help_heading = cli::LIMITS)]
     sandbox: Sandbox,
 
     /// Most time that one sample may take.
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    row_limit: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds, help_heading = cli::LIMITS)]
+    row_limit: Duration,
 
     /// Kill a worker that often, as a test of the recovery.
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
 
     /// Most bytes of a shard, such as 512M [256M, in at least eight shards].
     ///
     /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
     /// the samples at most, so that a kill costs little.
-    #[arg(long, value_name = "SIZE", value_parser = parse_shard_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::shard_bytes, help_heading = cli::OUTPUT)]
     shard_size: Option<u64>,
 
     /// Make each shard of so many samples of SRC, so that it can be made alone.
     ///
     /// Shard K is made of the samples from K x N on, in the order of the cache, and its members
     /// are named by place. So its bytes follow from SRC, options and K. Not with --shard-size.
-    #[arg(long, value_name = "N", conflicts_with = "shard_size")]
+    #[arg(long, value_name = "N", conflicts_with = "shard_size", help_heading = cli::OUTPUT)]
     shard_samples: Option<u64>,
 
     /// Make only share K of N of the shards, K from 0; needs --shard-samples.
@@ -118,11 +117,11 @@ pub struct BuildArgs {
     /// Any number of processes and machines that see DST may make shares at a time, the same
     /// one too. Shards that are there stay. With as many shares as shards, share K is shard K.
     /// --finish ends the cache.
-    #[arg(long, value_name = "K/N", value_parser = parse_share, conflicts_with = "finish")]
+    #[arg(long, value_name = "K/N", value_parser = parse_share, conflicts_with = "finish", help_heading = cli::ORDER)]
     shard: Option<BuildPart>,
 
     /// Write index and manifest of a cache whose shards are all there; makes no shard.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     finish: bool,
 
     /// Replace a cache in DST of other options, or of a source that has changed.
@@ -131,7 +130,7 @@ pub struct BuildArgs {
     /// shard on whose bytes are damaged; without --force lengths alone tell what
     /// is complete, and contents are the business of `cache verify`. In an object store all
     /// shards are made and sent again.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     force: bool,
 
     /// Where shards are built that go to an address: a folder in this one.
@@ -139,16 +138,16 @@ pub struct BuildArgs {
     /// It holds a few shards at a time, and is removed at the end. When the build is broken off
     /// it stays, and the same command goes on with it.
     /// [~/.cache/featherload/building]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = cli::OUTPUT)]
     stage_dir: Option<PathBuf>,
 
     /// How far the build is, on stderr: `text` (a bar on a terminal, elsewhere a line
     /// each 30 s), or `json` (an object a line, each 0.2 s at most).
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Text)]
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Text, help_heading = cli::OUTPUT)]
     progress: Form,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
@@ -156,7 +155,7 @@ pub struct BuildArgs {
 fn src_help() -> String {
     format!(
         "{}; with --list the folder that its paths are relative to",
-        source_long_help()
+        cli::source_long_help()
     )
 }
 
@@ -182,7 +181,7 @@ impl BuildArgs {
                 Policy::Skip => OnBadSample::Skip,
             },
             max_pixels: self.max_pixels.unwrap_or(default.max_pixels),
-            max_scratch: self.max_scratch.map_or(default.max_scratch, |m| m << 20),
+            max_scratch: self.max_scratch.unwrap_or(default.max_scratch),
         }
     }
 
@@ -194,18 +193,18 @@ impl BuildArgs {
     }
 
     fn builder(&self) -> Result<Builder> {
-        let source = self.source.options().source(None)?;
+        let source = self.source.source(None)?;
         let mut builder = Builder::new(source, &self.dst, self.options())
             .force(self.force)
             .part(self.part())
             .launch(Launch::Exec)
             .sandbox(self.sandbox)
-            .row_limit(Duration::from_millis(self.row_limit));
+            .row_limit(self.row_limit);
         if let Some(stage) = &self.stage_dir {
             builder = builder.stage_dir(stage);
         }
-        if let Some(workers) = self.workers {
-            builder = builder.workers(workers);
+        if let Some(workers) = self.num_workers {
+            builder = builder.num_workers(workers);
         }
         if let Some(every) = self.kill_workers_every {
             builder = builder.kill_workers_every(Duration::from_millis(every));

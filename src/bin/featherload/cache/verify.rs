@@ -25,7 +25,7 @@ pub struct VerifyArgs {
 
     /// Threads that read. Default: the usable CPUs.
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    num_workers: Option<usize>,
 
     /// One JSON object on stdout.
     #[arg(long)]
@@ -37,7 +37,7 @@ const NAMED: usize = 100;
 
 pub fn run(args: VerifyArgs) -> Result<Outcome> {
     let mut options = VerifyOptions::default();
-    options.workers = args.workers;
+    options.num_workers = args.num_workers;
     let bar = output::bytes(!args.json);
     let verified = cache::verify(&args.dst, &options, &|progress| {
         bar.set_length(progress.of);

@@ -47,7 +47,7 @@ fn instructions() -> Finding {
 fn workers() -> Finding {
     let name = "CPUs";
     let workers = system::default_workers();
-    let meaning = format!("{workers} workers when --workers is not given");
+    let meaning = format!("{workers} workers when --num-workers is not given");
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok().map(|set| {
         (0..CpuSet::count())
             .filter(|&cpu| set.is_set(cpu).unwrap_or(false))

@@ -63,7 +63,7 @@ fn call(call: &SystemCall) -> Finding {
             call.name,
             format!("{e} (Linux {})", call.since),
             format!(
-                "without it only --workers 0 runs ({purpose}){}",
+                "without it only --num-workers 0 runs ({purpose}){}",
                 match e.is_limit() {
                     true => "",
                     false => ". A container's seccomp profile may refuse it",

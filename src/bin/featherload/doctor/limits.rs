@@ -110,7 +110,7 @@ fn fits(name: &'static str, value: String, left: u64, way_out: &str) -> Finding 
         name,
         value,
         format!(
-            "a coordinator and {} workers do not fit: {way_out}, or pass --workers {}",
+            "a coordinator and {} workers do not fit: {way_out}, or pass --num-workers {}",
             needed - 1,
             left.saturating_sub(1)
         ),

@@ -54,7 +54,7 @@ fn available(ring: u64, slot: u64) -> Finding {
             name,
             value,
             format!(
-                "the ring of train224 with --batch {BATCH} takes {:.1} MiB at --depth {DEPTH} and \
+                "the ring of train224 with --batch-size {BATCH} takes {:.1} MiB at --depth {DEPTH} and \
                  is refused: lower one of the two",
                 mib(ring)
             ),
@@ -64,7 +64,7 @@ fn available(ring: u64, slot: u64) -> Finding {
             name,
             value,
             format!(
-                "the ring of train224 with --batch {BATCH} takes {:.1} MiB at --depth {DEPTH}; up \
+                "the ring of train224 with --batch-size {BATCH} takes {:.1} MiB at --depth {DEPTH}; up \
                  to --depth {most} would fit",
                 mib(ring)
             ),
@@ -109,7 +109,7 @@ fn overcommit(ring: u64) -> Option<Finding> {
             name,
             value,
             "the ring or a worker's fork may be refused: raise vm.overcommit_ratio, or lower \
-             --batch, --depth or --workers",
+             --batch-size, --depth or --num-workers",
         )
     } else {
         Finding::ok(name, value, "enough for the ring and forked workers")

@@ -34,7 +34,7 @@ pub fn findings() -> Vec<Finding> {
             Finding::missing(
                 "pool",
                 e.to_string(),
-                "no run with workers. --workers 0 decodes in one process",
+                "no run with workers. --num-workers 0 decodes in one process",
             )
             .breaks(POOL),
         ),
@@ -66,7 +66,7 @@ fn start() -> Result<Started> {
     let began = Instant::now();
     let ms = || began.elapsed().as_secs_f64() * 1e3;
     let mut loader = Loader::builder(source)
-        .workers(1)
+        .num_workers(1)
         .batch_size(1)
         .epochs(1)
         .build()?;
@@ -183,7 +183,7 @@ fn process_files() -> Vec<Finding> {
             "/proc",
             e.to_string(),
             "is not mounted, and a process that forks counts its threads there: mount it, or use \
-             --workers 0",
+             --num-workers 0",
         );
         findings.push(finding.breaks(POOL));
     }

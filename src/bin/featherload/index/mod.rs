@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use featherload::index::{ClassCount, Index, Label, ScanReport};
+use featherload::options::{SourceOptions, cli};
 use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
 use featherload::{Error, Result, Source, error};
 use serde::Serialize;
@@ -20,7 +21,6 @@ use crate::Outcome;
 use crate::flags;
 use crate::output;
 use crate::output::fields::beside;
-use crate::source_args::SourceArgs;
 
 /// Count samples, classes, formats, sizes and unreadable files of a data set.
 ///
@@ -36,41 +36,41 @@ use crate::source_args::SourceArgs;
 #[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    source: SourceOptions,
 
     /// Open no picture: names and classes only. Of tar shards headers and labels are
     /// read all the same.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::SOURCE)]
     no_headers: bool,
 
     /// Most pixels that an image may have (default: 178956970).
-    #[arg(long, value_name = "N", conflicts_with = "no_headers")]
+    #[arg(long, value_name = "N", conflicts_with = "no_headers", help_heading = cli::LIMITS)]
     max_pixels: Option<u64>,
 
     /// Keep the index: give FILE as SRC to later runs. Replaces a saved index, and no other file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     save: Option<PathBuf>,
 
     /// Put the index of tar shards in an object store there, beside them, for other machines.
     ///
     /// They find it by themselves, as long as the shards stay as they are.
-    #[arg(long, conflicts_with = "save")]
+    #[arg(long, conflicts_with = "save", help_heading = cli::OUTPUT)]
     share: bool,
 
     /// Write the class names, one a line, for `--classes` of other data sets.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     save_classes: Option<PathBuf>,
 
     /// Write DALI's index, SHARD.idx, beside each tar shard that is whole; the others
     /// are named, and the exit code is 2.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     write_idx: bool,
 
     #[command(flatten)]
     scene: scene::SceneArgs,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
@@ -78,7 +78,11 @@ impl IndexArgs {
     /// What is asked of samples alone: no scene is meant.
     fn asks_of_samples(&self) -> bool {
         let keeps = self.save.is_some() || self.save_classes.is_some() || self.share;
-        keeps || self.no_headers || self.write_idx || !self.source.is_path_alone()
+        keeps
+            || self.no_headers
+            || self.write_idx
+            || self.source.list.is_some()
+            || self.source.has_options()
     }
 }
 
@@ -142,13 +146,13 @@ fn has_frames(mut text: impl Read) -> std::io::Result<bool> {
 
 pub fn run(args: IndexArgs) -> Result<Outcome> {
     if !args.asks_of_samples()
-        && let Some(src) = args.source.path()
+        && let Some(src) = args.source.path.as_deref()
         && args.scene.is_scene(src)
         && !is_other_json(src)
     {
         return scene::run(&args.scene, src, args.max_pixels, args.json);
     }
-    let source = args.source.options().source(None)?;
+    let source = args.source.source(None)?;
     let in_store = matches!(source, Source::Store(..));
     if in_store && args.save.is_some() {
         return Err(Error::config(

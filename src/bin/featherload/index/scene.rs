@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use featherload::scenes::{CameraCount, SceneOptions, SceneReport, Split, scene_svg};
+use featherload::options::cli;
+use featherload::scenes::{CameraCount, SceneReport, Split, scene_svg};
 use featherload::{Lens, Result, Scene};
 
 use crate::Outcome;
@@ -17,38 +18,25 @@ const MOST_CAMERAS: usize = 8;
 pub struct SceneArgs {
     /// Read SRC as a scene: transforms.json, a COLMAP model. Found by itself where SRC
     /// has one.
-    #[arg(long, conflicts_with = "samples")]
+    #[arg(long, conflicts_with = "samples", help_heading = cli::SOURCE)]
     scene: bool,
 
     /// Count the images of a scene as samples of a data set.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::SOURCE)]
     samples: bool,
 
     #[command(flatten)]
     reading: SceneReading,
 
-    /// Of a scene: refuse one of which an image is missing or cannot be read.
-    #[arg(long)]
-    strict: bool,
-
-    /// Of a scene: read the images of images_N; 1 reads the originals (default: as
-    /// nerfstudio chooses).
-    #[arg(long, value_name = "N")]
-    downscale_folder: Option<u32>,
-
     /// Of a scene: draw its cameras and points, from above and from the side.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 }
 
 impl SceneArgs {
     /// Whether `src` is to be read as a scene.
     pub fn is_scene(&self, src: &Path) -> bool {
-        let asked = self.scene
-            || self.reading.format.is_some()
-            || self.reading.image_order.is_some()
-            || self.strict
-            || self.downscale_folder.is_some();
+        let asked = self.scene || self.reading.is_given();
         let is_found = || Scene::detect(src).is_some() || Scene::conversion(src).is_some();
         asked || self.svg.is_some() || (!self.samples && is_found())
     }
@@ -58,11 +46,7 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
-    let mut options = SceneOptions::default();
-    options.format = args.reading.format;
-    options.image_order = args.reading.image_order;
-    options.strict = args.strict;
-    options.downscale_folder = args.downscale_folder;
+    let mut options = args.reading.options();
     if let Some(pixels) = max_pixels {
         options.max_pixels = pixels;
     }

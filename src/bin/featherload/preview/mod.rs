@@ -18,6 +18,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use featherload::options::{SourceOptions, cli};
 use featherload::{Error, Result};
 use image::{ImageFormat, RgbImage};
 use serde::Serialize;
@@ -26,7 +27,6 @@ use self::grid::Placed;
 use self::samples::{Preview, Sample};
 use self::terminal::Screen;
 use crate::run_args::LoaderArgs;
-use crate::source_args::SourceArgs;
 use crate::{Outcome, output};
 
 /// Shows samples beside what a model gets of them: each original with the parts that the
@@ -39,17 +39,17 @@ use crate::{Outcome, output};
 #[derive(Args)]
 pub struct PreviewArgs {
     #[command(flatten)]
-    source: SourceArgs,
+    source: SourceOptions,
 
     #[command(flatten)]
     loader: LoaderArgs,
 
     /// How many samples.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = cli::ORDER)]
     rows: u32,
 
     /// How many draws of the recipe beside each.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16), help_heading = cli::OUTPUT)]
     draws: u32,
 
     /// These samples, by their ids, in place of the first ones.
@@ -57,20 +57,19 @@ pub struct PreviewArgs {
         long,
         value_name = "ID,...",
         value_delimiter = ',',
-        conflicts_with = "rows"
-    )]
+        conflicts_with = "rows", help_heading = cli::ORDER)]
     ids: Vec<u64>,
 
     /// Longer side of each picture, pixels; smaller ones keep their size or a multiple of it.
-    #[arg(long, value_name = "PIXELS", default_value_t = 224, value_parser = clap::value_parser!(u32).range(32..=2048))]
+    #[arg(long, value_name = "PIXELS", default_value_t = 224, value_parser = clap::value_parser!(u32).range(32..=2048), help_heading = cli::OUTPUT)]
     side: u32,
 
     /// Write the picture to this PNG file, whatever the terminal shows.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     out: Option<PathBuf>,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
@@ -143,9 +142,9 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
 
 /// Flags of a run that mean nothing here.
 fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
-    let said = args.loader.options();
+    let said = &args.loader.options;
     let what = match (said.batch_size, said.on_error) {
-        (Some(_), _) => "--batch has no effect here: the samples make one batch; give --rows",
+        (Some(_), _) => "--batch-size has no effect here: the samples make one batch; give --rows",
         (_, Some(_)) => "--on-error has no effect here: failed samples are shown as such",
         _ => return Ok(()),
     };

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use featherload::index::{Classes, Index, Label};
+use featherload::options::UploadOption;
 use featherload::plan::Plan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
@@ -128,7 +129,7 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     }
     // Of a recipe whose rows have sizes of their own all headers would be read.
     let builder = setup.builder(setup.source()?)?.recipe(Recipe::eval224());
-    let loader = builder.workers(0).build()?;
+    let loader = builder.num_workers(0).build()?;
     print_skipped(loader.scan_report());
     let ids = first(loader.plan(), args.rows);
     Ok((loader.index().chosen(&ids)?, ids))
@@ -158,7 +159,7 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
     let mut setup = Setup::new(&args.loader, &args.source)?;
     setup.clear_multi_scale();
     let said = setup.options();
-    (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, None, None);
+    (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
     (said.decode_on, said.memory_limit) = (None, None);
     Ok(setup)
 }
@@ -174,7 +175,7 @@ fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBui
         .tail(Tail::Short)
         .rank(Rank::default())
         .on_error(OnError::Skip)
-        .workers(WORKERS.min(rows)))
+        .num_workers(WORKERS.min(rows)))
 }
 
 /// Fills in the originals: as the recipe decodes them, but in colour, whole, one a batch.

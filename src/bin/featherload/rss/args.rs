@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::run_args::LoaderArgs;
-use crate::source_args::SourceArgs;
+use featherload::options::{SourceOptions, cli};
 
 /// Measure the memory of all processes of the loader, for several numbers of workers.
 ///
@@ -28,19 +28,19 @@ use crate::source_args::SourceArgs;
 #[derive(Parser)]
 pub struct RssArgs {
     #[command(flatten)]
-    pub source: SourceArgs,
+    pub source: SourceOptions,
 
     #[command(flatten)]
     pub loader: LoaderArgs,
 
     /// Numbers of worker processes, each measured by itself; 0 decodes in one
     /// process, without ring, and takes no part in the slope.
-    #[arg(long, value_name = "N,N,...", default_value = "1,2,4,8,16", value_parser = parse_counts)]
-    pub workers: Counts,
+    #[arg(long, value_name = "N,N,...", default_value = "1,2,4,8,16", value_parser = parse_counts, help_heading = cli::LIMITS)]
+    pub num_workers: Counts,
 
     /// How long to sample each number of workers, 0.5 to 600; there are 20
     /// samples at least.
-    #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, allow_negative_numbers = true, help_heading = cli::MEASURE)]
     pub seconds: f64,
 
     /// Sample over N epochs instead, 10 at least: gives the median of each
@@ -50,13 +50,12 @@ pub struct RssArgs {
         long,
         value_name = "N",
         conflicts_with = "seconds",
-        value_parser = clap::value_parser!(u64).range(10..)
-    )]
+        value_parser = clap::value_parser!(u64).range(10..), help_heading = cli::ORDER)]
     pub epochs: Option<u64>,
 
     /// Exit with 1 when PSS without the ring and mapped input grows by more MiB for each worker
     /// (least squares over the numbers of workers).
-    #[arg(long, value_name = "X", value_parser = parse_bound, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", value_parser = parse_bound, allow_negative_numbers = true, help_heading = cli::MEASURE)]
     pub max_slope_mib: Option<f64>,
 
     /// Exit with 1 when the growth over the epochs is more MiB, for any number
@@ -65,16 +64,15 @@ pub struct RssArgs {
         long,
         value_name = "X",
         requires = "epochs", value_parser = parse_bound,
-        allow_negative_numbers = true
-    )]
+        allow_negative_numbers = true, help_heading = cli::MEASURE)]
     pub max_growth_mib: Option<f64>,
 
     /// Draw memory by kind of process against the number of workers, as SVG.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     pub svg: Option<PathBuf>,
 
     /// One JSON object on stdout.
-    #[arg(long)]
+    #[arg(long, help_heading = cli::OUTPUT)]
     pub json: bool,
 }
 

@@ -67,9 +67,9 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let source = setup.source()?;
     let epochs = args.epochs.unwrap_or(u64::MAX);
     let builder = setup.builder(source)?;
-    let mut loader = builder.workers(workers).epochs(epochs).build()?;
+    let mut loader = builder.num_workers(workers).epochs(epochs).build()?;
     let go_on = read_input()?;
-    if args.workers.0.first() == Some(&workers) {
+    if args.num_workers.0.first() == Some(&workers) {
         index::print_skipped(loader.scan_report());
     }
     tell(&Message::Ready(Ready {
@@ -92,7 +92,10 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
 /// Says that it is ready once every image is decoded: what it takes from then on is what
 /// training takes.
 fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
-    let mut rays = RaysArgs::parsed(args)?.builder().workers(workers).build()?;
+    let mut rays = RaysArgs::parsed(args)?
+        .builder()
+        .num_workers(workers)
+        .build()?;
     // No lines come; their end ends this process.
     let _go_on = read_input()?;
     let (mut batches, mut told) = (0, None::<Instant>);

@@ -73,19 +73,21 @@ fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
     let source = setup.source()?;
     setup.recipe()?;
     setup.warn();
-    if args.max_slope_mib.is_some() && args.workers.0.iter().filter(|n| **n > 0).count() < 2 {
+    if args.max_slope_mib.is_some() && args.num_workers.0.iter().filter(|n| **n > 0).count() < 2 {
         return Err(Error::config(
-            "--max-slope-mib needs at least two numbers of workers above 0 (--workers)",
+            "--max-slope-mib needs at least two numbers of workers above 0 (--num-workers)",
         ));
     }
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
-    setup.builder(source)?.memory_with_workers(&args.workers.0)
+    setup
+        .builder(source)?
+        .memory_with_workers(&args.num_workers.0)
 }
 
 fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<RssReport, Stop> {
-    let bar = output::steps(args.workers.0.len() as u64, "pools", !args.json);
+    let bar = output::steps(args.num_workers.0.len() as u64, "pools", !args.json);
     let ended = measure_all(args, planned, &bar);
     bar.finish_and_clear();
     ended
@@ -99,7 +101,7 @@ fn measure_all(
     let setup = Setup::new(&args.loader, &args.source)?;
     let mut rows = Vec::new();
     let (mut samples, mut scan) = (0, serde_json::Value::Null);
-    for (&workers, planned) in args.workers.0.iter().zip(planned) {
+    for (&workers, planned) in args.num_workers.0.iter().zip(planned) {
         let (row, pool) = measure_pool(args, workers, planned)?;
         (samples, scan) = (pool.samples(), pool.scan());
         rows.push(row);
@@ -107,7 +109,7 @@ fn measure_all(
     }
     Ok(RssReport {
         source: setup.source_name(),
-        recipe: args.loader.recipe.clone(),
+        recipe: args.loader.options.recipe_name().to_owned(),
         batch: setup.batch(),
         depth: args.loader.depth(),
         samples,

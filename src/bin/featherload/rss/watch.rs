@@ -183,7 +183,7 @@ impl Watched {
                 if over && last && !self.is_warm() {
                     return Err(Error::config(format!(
                         "{epochs} epochs ended before every worker had filled {WARM_ROWS} rows: \
-                         use more --epochs, or fewer --workers"
+                         use more --epochs, or fewer --num-workers"
                     ))
                     .into());
                 }

@@ -83,7 +83,7 @@ fn each_fails_as_listed() {
     write(&broken_args(dir.path())).unwrap();
     let mut loader = Loader::builder(Source::detect(dir.path()).unwrap())
         .recipe(Recipe::eval224())
-        .workers(0)
+        .num_workers(0)
         .on_error(OnError::Skip)
         .build()
         .unwrap();

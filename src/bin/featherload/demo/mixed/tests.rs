@@ -50,7 +50,7 @@ fn loaded(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .with_layout(MemoryLayout::Nhwc);
     let mut loader = Loader::builder(Source::detect(dir).unwrap())
         .recipe(recipe)
-        .workers(0)
+        .num_workers(0)
         .batch_size(1)
         .shuffle(false)
         .build()

@@ -1,0 +1,43 @@
+//! What the command line needs beside the options: groups, values with names, SRC's help.
+//!
+//! In the consumer.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error, StrDeserializer};
+
+use crate::loader::Source;
+
+pub const SOURCE: &str = "Source";
+pub const RECIPE: &str = "Recipe";
+pub const ORDER: &str = "Order";
+pub const LIMITS: &str = "Processes and limits";
+pub const DEVICE: &str = "Device";
+pub const MEASURE: &str = "Measuring";
+pub const OUTPUT: &str = "Output";
+
+/// One of the names of `T`, which are those of its JSON.
+pub fn one_of<T>(names: &[&'static str]) -> impl TypedValueParser<Value = T> + use<T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names.to_vec())
+        .try_map(|name| T::deserialize(StrDeserializer::<Error>::new(&name)))
+}
+
+/// What SRC may be, in a line.
+pub fn source_help() -> String {
+    format!("Where samples come from: {}", Source::KINDS)
+}
+
+/// What SRC may be.
+pub fn source_long_help() -> String {
+    format!(
+        "{}. A folder has class sub-folders or is flat; of shards give \
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, in a store \
+         's3://BUCKET/train-{{000..123}}.tar' or the prefix; of Parquet files a folder or \
+         'DIR/train-*.parquet'; a list has `path label` lines; a \
+         table is a .csv or .tsv with a header line, or a .jsonl; an index is kept by `featherload index --save`",
+        source_help()
+    )
+}
