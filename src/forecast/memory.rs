@@ -431,7 +431,7 @@ impl Ingredients {
         });
         let mut fits = Vec::new();
         if let Some(n) = self.largest_batch(limit, last.depth) {
-            fits.push(format!("batch {n}"));
+            fits.push(format!("batch_size {n}"));
         }
         let of_workers = |workers| Self { workers, ..*self };
         if let Some(n) = largest(self.workers, |n| of_workers(n).fits(limit, last.depth)) {
@@ -504,7 +504,7 @@ impl Ingredients {
             false => Some(least.largest_batch(limit, 1)?),
         };
         let parts = [
-            batch.map(|n| format!("batch {n}")),
+            batch.map(|n| format!("batch_size {n}")),
             (self.workers > 1).then(|| crew(1)),
             (depth > 1).then(|| "depth 1".to_owned()),
         ];

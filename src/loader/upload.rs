@@ -264,7 +264,7 @@ impl Uploads<'_> {
         let fits = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes <= limit);
         let mut smaller = Vec::new();
         if let Some(n) = largest(self.plan.batch, |n| fits(of_batch(n))) {
-            smaller.push(format!("batch {n}"));
+            smaller.push(format!("batch_size {n}"));
         }
         if let Some(n) = largest(depth, |n| fits(with(upload, n))) {
             smaller.push(format!("depth {n}"));
@@ -476,7 +476,7 @@ mod tests {
         let said = asked.check(Depth::Exactly(5)).unwrap_err();
         assert!(said.is_usage());
         let said = said.to_string();
-        let (batch, depth) = (named(&said, "batch "), named(&said, "depth "));
+        let (batch, depth) = (named(&said, "batch_size "), named(&said, "depth "));
         assert!(fits(batch, Upload::Copied, 5, limit), "{said}");
         assert!(!fits(batch + 1, Upload::Copied, 5, limit), "{said}");
         assert!(fits(64, Upload::Copied, depth, limit), "{said}");
@@ -512,7 +512,7 @@ mod tests {
             let said = uploads.choose(slot, Depth::AtMost(3)).unwrap_err();
             let said = said.to_string();
             assert!(said.contains("finished rows"), "{said}");
-            assert!(said.contains("batch 62"), "{said}");
+            assert!(said.contains("batch_size 62"), "{said}");
             assert!(!said.contains("in-place"), "{said}");
         }
     }

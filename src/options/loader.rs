@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
-use crate::options::place;
+use crate::options::place::place;
 #[cfg(feature = "cli")]
 use crate::options::units;
 use crate::options::units::read_seconds;

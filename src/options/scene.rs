@@ -33,7 +33,7 @@ macro_rules! scene_options {
                 scene: impl Into<crate::loader::rays::SceneSource>,
             ) -> crate::error::Result<crate::loader::rays::SceneBuilder<$kind>> {
                 let mut builder = crate::loader::rays::SceneRun::<$kind>::builder(scene);
-                if let Some(rank) = crate::options::place(self.rank, self.world_size)? {
+                if let Some(rank) = crate::options::place::place(self.rank, self.world_size)? {
                     builder = builder.rank(rank);
                 }
                 $(

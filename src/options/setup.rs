@@ -6,9 +6,18 @@
 use crate::configs::paddle::{Environment, Options, Training};
 use crate::error::{Error, Result};
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
-use crate::options::{LoaderOptions, SourceOptions, set_given};
+use crate::options::{LoaderOptions, SourceOptions};
 use crate::plan::Sampler;
 use crate::recipe::{Dtype, Op, Recipe};
+
+/// Gives a builder the options that have a value, by the methods of their names.
+macro_rules! set_given {
+    ($builder:ident, $options:expr, $($name:ident)*) => {$(
+        if let Some(value) = $options.$name.clone() {
+            $builder = $builder.$name(value);
+        }
+    )*};
+}
 
 /// What a caller asks for, with its config read.
 #[derive(Debug)]

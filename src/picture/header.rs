@@ -19,6 +19,7 @@ pub(crate) use crate::picture::facts::{Decoding, PictureHeader};
 
 /// Reads the header of a file under the default limits, and no more of the file
 /// than that takes.
+#[cfg(any(test, feature = "internals"))]
 pub(crate) fn read_header(file: &mut dyn PictureFile) -> Result<PictureHeader, SampleFault> {
     read_header_within(file, &Limits::default())
 }
