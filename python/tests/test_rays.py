@@ -216,7 +216,7 @@ def test_a_state_goes_on_with_any_number_of_workers_and_on_any_rank(rays: Make) 
     for other in [rays(num_workers=1), rays(start=99), rays(rays=96, most_rays=200, depth=2)]:
         other.load_state_dict({**state, "step": np.int64(5)})
         assert all(same(next(other), batch) for batch in wanted)
-    other = rays(rank=3)
+    other = rays(rank=3, world_size=4)
     other.load_state_dict(state)
     assert other.step == 5 and not same(next(other), wanted[0])
     one.go_to(6)
@@ -344,7 +344,9 @@ def test_a_picture_that_is_bad_is_named_and_tried_again(rays: Make, tmp_path: Pa
         ({"downscale": 40}, featherload.ConfigError, "downscale"),
         ({"memory_limit": "1K"}, featherload.ConfigError, "memory_limit|raise"),
         ({"memory_limit": "much"}, featherload.ConfigError, "is not a size"),
-        ({"rank": -1}, featherload.ConfigError, "rank -1 is too small"),
+        ({"rank": -1, "world_size": 2}, featherload.ConfigError, "rank -1 is too small"),
+        ({"rank": 2, "world_size": 2}, featherload.ConfigError, "rank"),
+        ({"rank": 1}, featherload.ConfigError, "world_size is missing"),
         ({"sampler": samplers.Patches(9000)}, featherload.ConfigError, "a unit has 81000000 rays"),
         ({"max_pixels": 10}, featherload.Error, "max_pixels|pixels"),
     ],
