@@ -522,7 +522,7 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
             "{said}"
         );
         // What it names fits, and no more does.
-        let (_, batch) = said.split_once(": use batch_size ").unwrap();
+        let (_, batch) = said.split_once(": use --batch-size ").unwrap();
         let batch: u32 = batch.split(',').next().unwrap().parse().unwrap();
         let of = |batch: u32| {
             let batch = batch.to_string();
@@ -680,7 +680,7 @@ fn named_by(refusal: &str) -> Vec<Vec<String>> {
     let flags = |name: &str| {
         let words: Vec<&str> = name.split(' ').collect();
         match words[..] {
-            ["batch_size", number] => vec!["--batch-size".into(), number.into()],
+            [flag @ "--batch-size", number] => vec![flag.into(), number.into()],
             ["depth", number] => vec!["--depth".into(), number.into()],
             [number, "worker" | "workers"] => vec!["--num-workers".into(), number.into()],
             ["`--reorder", "fast`", ..] => vec!["--reorder".into(), "fast".into()],

@@ -124,12 +124,12 @@ fn what_does_not_fit_the_device_is_refused_before_the_run() {
         for word in [
             " of the device with depth ",
             "--gpu-memory-limit allows",
-            ": use batch ",
+            ": use --batch-size ",
         ] {
             assert!(said.contains(word), "{said}");
         }
         assert!(!standin.log().exists());
-        let (_, batch) = said.split_once(": use batch ").unwrap();
+        let (_, batch) = said.split_once(": use --batch-size ").unwrap();
         let batch = batch.split(',').next().unwrap();
         let fits = [more, &["--batch-size", batch]].concat();
         let args = ["plan", dir, "--num-workers", "2"];
