@@ -33,7 +33,7 @@ pub fn format(bytes: &[u8]) -> Result<Format, SampleFault> {
 
 /// The header as a survey of a data set reads it: in pieces.
 pub fn surveyed(bytes: &[u8]) -> Result<Sizes, SampleFault> {
-    let header = header::read_header(&mut Cursor::new(bytes))?;
+    let header = header::read_header_within(&mut Cursor::new(bytes), &Limits::default())?;
     Ok(Sizes {
         stored: header.stored,
         upright: header.upright(),

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
-use crate::options::place::place;
+use crate::options::rank::given_rank;
 #[cfg(feature = "cli")]
 use crate::options::units;
 use crate::options::units::read_seconds;
@@ -235,12 +235,12 @@ impl LoaderOptions {
         }
     }
 
-    /// This process's place among those that train together, where it is named.
+    /// The rank of this process, where it is named.
     ///
     /// # Errors
     /// One of `rank` and `world_size` alone.
-    pub fn place(&self) -> Result<Option<Rank>> {
-        place(self.rank, self.world_size)
+    pub fn given_rank(&self) -> Result<Option<Rank>> {
+        given_rank(self.rank, self.world_size)
     }
 
     /// What becomes of a last batch that is not full, where an option says it.

@@ -4,7 +4,7 @@
 //! - `source`: where samples come from, and how that is read;
 //! - `loader`: what is done with them, and by how many;
 //! - `rays`: rays of a scene; `views`: its whole images; `scene`: what makes both of a list;
-//! - `place`: a process among those that train together; `units`: sizes and times;
+//! - `rank`: a process among those that train together; `units`: sizes and times;
 //! - `cli`: what the command line needs beside the options;
 //! - `setup`: both together with the PaddleClas config that may be named as the recipe,
 //!   whose values hold where the caller says nothing.
@@ -14,7 +14,7 @@
 #[cfg(feature = "cli")]
 pub mod cli;
 mod loader;
-mod place;
+mod rank;
 mod rays;
 mod scene;
 mod setup;

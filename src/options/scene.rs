@@ -17,7 +17,7 @@ macro_rules! scene_options {
         #[derive(Debug, Clone, Default, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct $name {
-            /// The place among those that train together: both or none.
+            /// Of this process among those that train together: both or none.
             pub rank: Option<u32>,
             pub world_size: Option<u32>,
             $($(#[$meta])* pub $option: Option<$value>,)*
@@ -33,7 +33,7 @@ macro_rules! scene_options {
                 scene: impl Into<crate::loader::rays::SceneSource>,
             ) -> crate::error::Result<crate::loader::rays::SceneBuilder<$kind>> {
                 let mut builder = crate::loader::rays::SceneRun::<$kind>::builder(scene);
-                if let Some(rank) = crate::options::place::place(self.rank, self.world_size)? {
+                if let Some(rank) = crate::options::rank::given_rank(self.rank, self.world_size)? {
                     builder = builder.rank(rank);
                 }
                 $(

@@ -145,7 +145,7 @@ impl Setup {
                     .unwrap_or_default(),
             )
             .rank(
-                said.place()?
+                said.given_rank()?
                     .or(training.map(|t| t.rank))
                     .unwrap_or_default(),
             )

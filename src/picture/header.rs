@@ -17,15 +17,8 @@ use crate::sys::panics::caught;
 
 pub(crate) use crate::picture::facts::{Decoding, PictureHeader};
 
-/// Reads the header of a file under the default limits, and no more of the file
-/// than that takes.
-#[cfg(any(test, feature = "internals"))]
-pub(crate) fn read_header(file: &mut dyn PictureFile) -> Result<PictureHeader, SampleFault> {
-    read_header_within(file, &Limits::default())
-}
-
-/// As [`read_header`]. What is over a limit whatever part of it is wanted, and
-/// what the file is too short to hold, is refused.
+/// Reads the header of a file, and no more of the file than that takes. What is over a
+/// limit whatever part of it is wanted, and what the file is too short to hold, is refused.
 pub(crate) fn read_header_within(
     file: &mut dyn PictureFile,
     limits: &Limits,
@@ -118,6 +111,10 @@ mod tests {
             panic_after,
         };
         BufReader::with_capacity(4096, watched)
+    }
+
+    fn read_header(file: &mut dyn PictureFile) -> Result<PictureHeader, SampleFault> {
+        read_header_within(file, &Limits::default())
     }
 
     #[test]

@@ -17,8 +17,8 @@ use crate::error::Error;
 /// at which operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecipeFault {
-    /// Place in `Recipe::ops`; behind the last of these is `Recipe::mixing`, and
-    /// behind that are its operations; none = the recipe as a whole.
+    /// Place in `Recipe::ops`; after the last of these is `Recipe::mixing`, and
+    /// after that come its operations; none = the recipe as a whole.
     pub(crate) op: Option<usize>,
     /// Names the operation, the number, and what would be accepted.
     pub(crate) message: String,

@@ -3,7 +3,7 @@
 //! In the consumer. Never in here: what is done with them (`kind`).
 
 use crate::loader::rays::kind::RayKind;
-use crate::loader::rays::options::RayOptions;
+use crate::loader::rays::options::RayKindOptions;
 use crate::loader::scene::SceneBuilder;
 use crate::plan::{Rank, RaySampler};
 
@@ -12,10 +12,10 @@ pub type RaysBuilder = SceneBuilder<RayKind>;
 
 impl SceneBuilder<RayKind> {
     /// Rays of a step, when nobody says another number.
-    pub const DEFAULT_RAYS: u64 = RayOptions::DEFAULT_RAYS;
+    pub const DEFAULT_RAYS: u64 = RayKindOptions::DEFAULT_RAYS;
 
     /// Images that join at each step, when nobody says another number.
-    pub const DEFAULT_JOINING: u32 = RayOptions::DEFAULT_JOINING;
+    pub const DEFAULT_JOINING: u32 = RayKindOptions::DEFAULT_JOINING;
 
     /// How rays are spread over the images. Default [`RaySampler::Uniform`].
     pub fn sampler(mut self, sampler: RaySampler) -> Self {

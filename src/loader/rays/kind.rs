@@ -19,7 +19,7 @@ use crate::jobs::scene::kernel_run::KernelRun;
 use crate::jobs::scene::masks::Masks;
 use crate::jobs::scene::spec::StoreMemory;
 use crate::jobs::scene::worker_run::WorkerSteps;
-use crate::loader::rays::options::RayOptions;
+use crate::loader::rays::options::RayKindOptions;
 use crate::loader::rays::prepared::{shape_of, table};
 use crate::loader::rays::report::RayWork;
 use crate::loader::rays::state::RaysState;
@@ -59,7 +59,7 @@ pub struct RaySetup {
 
 #[expect(private_interfaces, reason = "all kinds are in this crate")]
 impl SceneKind for RayKind {
-    type Options = RayOptions;
+    type Options = RayKindOptions;
     type Plan = RayPlan;
     type Setup = RaySetup;
     type Arrays = StepRays;
@@ -72,12 +72,16 @@ impl SceneKind for RayKind {
     const LOWER: [&'static str; 2] = ["`rays`, most_rays or `depth`", "rays, most_rays or depth"];
     const MOST_DEPTH: u32 = u32::MAX;
 
-    fn check(options: &RayOptions) -> Result<()> {
+    fn check(options: &RayKindOptions) -> Result<()> {
         options.rank.check()?;
         options.checked_rays().map(drop)
     }
 
-    fn plan(run: &RunOptions, options: &RayOptions, chosen: &Chosen) -> Result<(RayPlan, Beside)> {
+    fn plan(
+        run: &RunOptions,
+        options: &RayKindOptions,
+        chosen: &Chosen,
+    ) -> Result<(RayPlan, Beside)> {
         let plan = RayPlan {
             most_rays: options.checked_rays()?,
             form: RayForm {
@@ -105,7 +109,7 @@ impl SceneKind for RayKind {
     }
 
     fn begin(
-        options: &RayOptions,
+        options: &RayKindOptions,
         plan: RayPlan,
         read: ReadScene,
         facts: SceneFacts,

@@ -7,7 +7,7 @@ use crate::plan::{Rank, RaySampler};
 
 /// See the module.
 #[derive(Debug)]
-pub struct RayOptions {
+pub struct RayKindOptions {
     pub(super) sampler: RaySampler,
     pub(super) rank: Rank,
     pub(super) joining: u32,
@@ -15,7 +15,7 @@ pub struct RayOptions {
     pub(super) most_rays: Option<u64>,
 }
 
-impl RayOptions {
+impl RayKindOptions {
     pub(super) const DEFAULT_RAYS: u64 = 4096;
     pub(super) const DEFAULT_JOINING: u32 = 4;
 
@@ -56,7 +56,7 @@ impl RayOptions {
     }
 }
 
-impl Default for RayOptions {
+impl Default for RayKindOptions {
     fn default() -> Self {
         Self {
             sampler: RaySampler::default(),

@@ -26,7 +26,7 @@ use crate::pool::report::PoolReport;
 /// this library has any.
 ///
 /// Its functions are called in their order: `check` and `plan` before anything is allocated, the
-/// others behind the start of the coordinator.
+/// others after the start of the coordinator.
 #[expect(
     private_bounds,
     private_interfaces,

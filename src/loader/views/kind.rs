@@ -27,7 +27,7 @@ use crate::loader::scene::{
     Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
 };
 use crate::loader::views::discs::masks_within_discs;
-use crate::loader::views::options::ViewOptions;
+use crate::loader::views::options::ViewKindOptions;
 use crate::loader::views::report::ViewWork;
 use crate::loader::views::state::ViewsState;
 use crate::plan::ViewOrder;
@@ -67,7 +67,7 @@ pub struct ViewSetup {
 
 #[expect(private_interfaces, reason = "all kinds are in this crate")]
 impl SceneKind for ViewKind {
-    type Options = ViewOptions;
+    type Options = ViewKindOptions;
     type Plan = ViewPlan;
     type Setup = ViewSetup;
     type Arrays = StepImage;
@@ -84,7 +84,7 @@ impl SceneKind for ViewKind {
 
     fn plan(
         run: &RunOptions,
-        options: &ViewOptions,
+        options: &ViewKindOptions,
         chosen: &Chosen,
     ) -> Result<(ViewPlan, Beside)> {
         let images = chosen.images.len() as u64;
@@ -144,7 +144,7 @@ impl SceneKind for ViewKind {
     }
 
     fn begin(
-        options: &ViewOptions,
+        options: &ViewKindOptions,
         plan: ViewPlan,
         read: ReadScene,
         facts: SceneFacts,

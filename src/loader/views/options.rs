@@ -6,14 +6,14 @@ use crate::plan::Rank;
 
 /// See the module.
 #[derive(Debug)]
-pub struct ViewOptions {
+pub struct ViewKindOptions {
     pub(super) shuffles: bool,
     pub(super) rank: Rank,
     pub(super) float: bool,
     pub(super) undistort: bool,
 }
 
-impl Default for ViewOptions {
+impl Default for ViewKindOptions {
     fn default() -> Self {
         Self {
             shuffles: true,

@@ -1,13 +1,13 @@
-//! A process's place among those that train together, as two options.
+//! The rank of a process among those that train together, as two options.
 
 use crate::error::{Error, Result};
 use crate::plan::Rank;
 
-/// The place that options name; none where they name none.
+/// The rank that options name; none where they name none.
 ///
 /// # Errors
 /// One of the two options alone.
-pub(super) fn place(rank: Option<u32>, world_size: Option<u32>) -> Result<Option<Rank>> {
+pub(super) fn given_rank(rank: Option<u32>, world_size: Option<u32>) -> Result<Option<Rank>> {
     let missing = match (rank, world_size) {
         (Some(rank), Some(world)) => return Ok(Some(Rank::new(rank, world))),
         (None, None) => return Ok(None),
