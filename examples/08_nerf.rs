@@ -11,7 +11,7 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use featherload::rays::{RayBatch, RayField, Rays};
-use featherload::scenes::Split;
+use featherload::scene::Split;
 
 const STEPS: u64 = 600;
 const RAYS: u64 = 2048;

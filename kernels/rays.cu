@@ -19,7 +19,7 @@
 #include "rays/bundle.cuh"
 #include "rays/pose.cuh"
 
-// The arrays of a batch, as src/jobs/rays/fields.rs orders them.
+// The arrays of a batch, as src/scene/jobs/rays/fields.rs orders them.
 enum Field { INDICES, ORIGINS, DIRECTIONS, COLORS, NORMS, AREAS, DEPTHS, TIMES, VALID };
 
 template <typename T>

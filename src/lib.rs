@@ -21,6 +21,8 @@ pub mod device;
 pub mod error;
 pub mod fetch;
 pub mod forecast;
+#[cfg(feature = "codecs")]
+mod helper;
 mod jobs;
 pub mod loader;
 pub mod measure;
@@ -31,8 +33,8 @@ mod pixels;
 pub mod plan;
 mod pool;
 pub mod recipe;
+pub mod scene;
 mod send;
-mod store;
 mod sys;
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
@@ -42,23 +44,22 @@ pub use camera::{Camera, Lens};
 pub use configs::paddle;
 pub use cut::RowDescriptor;
 pub use data::index::{self, Index};
-pub use data::scenes::{self, Scene};
 pub use data::survey;
 pub use device::{DecodeOn, Device, DeviceRows, Upload};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use half::{bf16, f16};
-pub use jobs::images::batch::{self, Batch, Labels, RowFault};
 #[cfg(feature = "codecs")]
-pub use jobs::kinds::init;
+pub use helper::init;
+pub use jobs::images::batch::{self, Batch, Labels, RowFault};
 pub use loader::{
     DrawnRow, Epoch, Forecast, JpegOutlook, Loader, LoaderBuilder, LoaderReport, OnError, Replay,
     Source, UploadChoice,
 };
-pub use loader::{rays, views};
 pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};
 pub use pool::coordinator::launch::Launch;
 pub use pool::sandbox::{Sandbox, Sandboxed};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
+pub use scene::{Scene, rays, views};
 
 /// What `benches/` measures. Not part of the API.
 #[cfg(feature = "internals")]

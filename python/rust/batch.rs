@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use featherload::batch::Row;
 use featherload::index::Index;
-use featherload::{Batch, Device, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus};
+use featherload::{
+    Batch, Device, DeviceRows, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus,
+};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::dlpack::Element;
 use crate::errors::raised;
-use crate::tensor::{Memory, PER_THREAD_DEFAULT, Tensor, per_thread};
+use crate::tensor::{PER_THREAD_DEFAULT, Tensor, TensorMemory, per_thread};
 
 /// A batch that Python has, counted for as long as any tensor of it is alive.
 pub struct Held {
@@ -21,6 +23,17 @@ pub struct Held {
     /// The address of the pixels on the host; 0 on a device.
     pub pixels: u64,
     count: Option<Arc<AtomicU32>>,
+}
+
+impl TensorMemory for Held {
+    fn address(&self) -> u64 {
+        let rows = self.batch.on_device();
+        rows.map_or(self.pixels, DeviceRows::address)
+    }
+
+    fn on_device(&self) -> Option<&DeviceRows> {
+        self.batch.on_device()
+    }
 }
 
 impl Drop for Held {
@@ -304,5 +317,5 @@ impl RawBatch {
 
 fn tensor(held: &Arc<Held>, shape: &[usize], at: usize) -> Tensor {
     let element = Element::Pixel(held.batch.dtype());
-    Tensor::new(Memory::Batch(held.clone()), at, element, shape)
+    Tensor::new(held.clone(), at, element, shape)
 }

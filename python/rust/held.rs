@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use featherload::rays::{SceneArrays, SceneBatch};
+use featherload::scene::{SceneArrays, SceneBatch};
 use featherload::{Device, DeviceRows, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
-use crate::tensor::{PER_THREAD_DEFAULT, per_thread};
+use crate::tensor::{PER_THREAD_DEFAULT, TensorMemory, per_thread};
 
 /// A batch, counted.
 pub struct Held<A: SceneArrays> {
@@ -21,15 +21,7 @@ pub struct Held<A: SceneArrays> {
     count: Option<Arc<AtomicU32>>,
 }
 
-/// Memory that tensors point into.
-pub trait Lent: Send + Sync {
-    fn address(&self) -> u64;
-
-    /// Where it lies on a device.
-    fn on_device(&self) -> Option<&DeviceRows>;
-}
-
-impl<A: SceneArrays> Lent for Held<A> {
+impl<A: SceneArrays> TensorMemory for Held<A> {
     fn address(&self) -> u64 {
         self.address
     }

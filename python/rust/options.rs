@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use featherload::forecast::{MemoryForecast, Outline, RunShape};
-use featherload::options::{LoaderOptions, RaysOptions, Setup, SourceOptions, ViewsOptions, units};
-use featherload::scenes::SceneOptions;
+use featherload::options::{LoaderOptions, Setup, SourceOptions, units};
+use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
 use featherload::{LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::mistake;
-use crate::stream::json;
+use crate::json::json;
 use crate::wait::in_thread;
 
 /// Rows of a batch, where neither the caller nor a config says another number: as the

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::dlpack::Element;
 use crate::held::Held;
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::Tensor;
 
 /// The image of one step.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl RawView {
             ViewField::Mask => (Element::Pixel(Dtype::U8), 2),
             ViewField::Depth => (Element::Pixel(Dtype::F32), 2),
         };
-        let memory = Memory::Scene(self.held.clone());
+        let memory = self.held.clone();
         let at = view.offset(field);
         Some(Tensor::new(memory, at, element, &shape[..axes]))
     }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::dlpack::Element;
 use crate::held::Held;
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::Tensor;
 
 /// The rays of one step.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ impl RawRays {
         } else {
             2
         };
-        let memory = Memory::Scene(self.held.clone());
+        let memory = self.held.clone();
         let at = batch.offset(field);
         Some(Tensor::new(memory, at, element(field), &shape[..axes]))
     }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use featherload::options::RaysOptions;
 use featherload::rays::{RayKind, RaysBuilder};
+use featherload::scene::RaysOptions;
 use pyo3::prelude::*;
 
 use crate::errors::raised;

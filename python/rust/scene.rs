@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use featherload::scenes::{Frame, Points, Pose, Scene, Split, scene_svg};
+use featherload::scene::{Frame, Points, Pose, Scene, Split, scene_svg};
 use featherload::{Dtype, Result};
 use pyo3::prelude::*;
 
 use crate::dlpack::Element;
 use crate::errors::raised;
+use crate::json::json;
 use crate::options::{self, SceneWanted};
-use crate::stream::json;
 use crate::tensor::Tensor;
 use crate::wait::in_thread;
 

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use featherload::rays::{SceneBatch, SceneBuilder, SceneKind, SceneRun, SceneSource, SceneState};
+use featherload::scene::{SceneBatch, SceneBuilder, SceneKind, SceneRun, SceneSource, SceneState};
 use featherload::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
 use crate::held::Held;
+use crate::json::json;
 use crate::options::RunWanted;
 use crate::scene::RawScene;
-use crate::stream::json;
 use crate::stream_state::{StreamState, Texts, parse_state};
 use crate::wait::{LOOK, in_thread, look};
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use featherload::index::Label;
-use featherload::{Error, Loader, Result, State};
+use featherload::{Loader, Result, State};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use serde::Serialize;
 
 use crate::batch::RawBatch;
+use crate::json::json;
 use crate::options::{self, Options};
 use crate::stream_state::{StreamState, Texts, parse_state};
 use crate::wait::{LOOK, in_thread, look};
@@ -273,8 +273,4 @@ impl Stream {
     ) -> PyResult<T> {
         self.state.with(py, f)
     }
-}
-
-pub fn json(value: &(impl Serialize + ?Sized)) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::io("write JSON", std::io::Error::other(e)))
 }

@@ -10,25 +10,32 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::batch::Held;
 use crate::dlpack::{CPU, CUDA, Element, Export};
 use crate::errors::raised;
-use crate::held::Lent;
 
-/// Who has the memory.
-#[derive(Clone)]
-pub enum Memory {
-    Batch(Arc<Held>),
-    /// Rays, a view.
-    Scene(Arc<dyn Lent>),
-    /// What is no batch's: labels and ids, the numbers of a scene.
-    Own(Arc<Vec<u64>>),
+/// Memory that tensors point into: a batch, rays, a view.
+pub trait TensorMemory: Send + Sync {
+    fn address(&self) -> u64;
+
+    /// The rows, where they lie on a device.
+    fn on_device(&self) -> Option<&DeviceRows>;
+}
+
+/// What is no batch's: labels and ids, the numbers of a scene.
+impl TensorMemory for Vec<u64> {
+    fn address(&self) -> u64 {
+        self.as_ptr() as u64
+    }
+
+    fn on_device(&self) -> Option<&DeviceRows> {
+        None
+    }
 }
 
 /// Dense memory of a batch.
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct Tensor {
-    memory: Memory,
+    memory: Arc<dyn TensorMemory>,
     address: u64,
     element: Element,
     shape: Vec<i64>,
@@ -52,15 +59,13 @@ pub fn per_thread() -> PyErr {
 
 impl Tensor {
     /// Memory of `memory` from byte `at` on.
-    pub fn new(memory: Memory, at: usize, element: Element, shape: &[usize]) -> Self {
-        let start = match &memory {
-            Memory::Batch(held) => held
-                .batch
-                .on_device()
-                .map_or(held.pixels, DeviceRows::address),
-            Memory::Scene(held) => held.address(),
-            Memory::Own(words) => words.as_ptr() as u64,
-        };
+    pub fn new(
+        memory: Arc<dyn TensorMemory>,
+        at: usize,
+        element: Element,
+        shape: &[usize],
+    ) -> Self {
+        let start = memory.address();
         let mut strides = vec![1; shape.len()];
         for axis in (1..shape.len()).rev() {
             strides[axis - 1] = strides[axis] * shape[axis] as i64;
@@ -79,15 +84,11 @@ impl Tensor {
 
     /// Elements that lie in `words`, tight.
     pub fn of_words(words: Vec<u64>, element: Element, shape: &[usize]) -> Self {
-        Self::new(Memory::Own(Arc::new(words)), 0, element, shape)
+        Self::new(Arc::new(words), 0, element, shape)
     }
 
     fn on_device(&self) -> Option<&DeviceRows> {
-        match &self.memory {
-            Memory::Batch(held) => held.batch.on_device(),
-            Memory::Scene(held) => held.on_device(),
-            Memory::Own(_) => None,
-        }
+        self.memory.on_device()
     }
 
     fn bytes(&self) -> usize {
@@ -211,11 +212,7 @@ impl Tensor {
             strides: self.strides.clone(),
             element: self.element,
             device,
-            lease: match &self.memory {
-                Memory::Batch(held) => Box::new(held.clone()),
-                Memory::Scene(held) => Box::new(held.clone()),
-                Memory::Own(words) => Box::new(words.clone()),
-            },
+            lease: Box::new(self.memory.clone()),
         };
         export.capsule(py, max_version.is_some_and(|(major, _)| major >= 1))
     }

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use featherload::options::ViewsOptions;
+use featherload::scene::ViewsOptions;
 use featherload::views::{ViewKind, ViewsBuilder};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
+use crate::json::json;
 use crate::options;
 use crate::raw_view::RawView;
 use crate::scene::RawScene;
 use crate::scene_stream::{SceneStream, plan, source};
-use crate::stream::json;
 use crate::stream_state::Texts;
 
 const TEXTS: Texts = Texts {

@@ -3,7 +3,6 @@
 //! - [`index`]: paths, labels and class names, sealed for all processes;
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
-//! - [`scenes`]: images with a camera and a pose each;
 //! - [`packed`]: compressed pages of Parquet files;
 //! - [`sizes`]: the upright size of every sample, in shared memory;
 //! - `relinked`: folders that are reached again through links.
@@ -14,7 +13,6 @@
 pub mod index;
 pub(crate) mod packed;
 mod relinked;
-pub mod scenes;
 pub(crate) mod shard;
 pub(crate) mod sizes;
 pub mod survey;

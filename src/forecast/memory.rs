@@ -27,8 +27,8 @@ use crate::sys::{cgroup, memory};
 /// PSS of a process beside what a run allocates in it, bytes: code and data of
 /// the executable, the C library's heap, the decoder's tables. Measured with
 /// `featherload rss` (`bench_data/runs`), rounded up.
-pub(super) const CONSUMER: u64 = 8 << 20;
-pub(super) const COORDINATOR: u64 = 2 << 20;
+pub(crate) const CONSUMER: u64 = 8 << 20;
+pub(crate) const COORDINATOR: u64 = 2 << 20;
 const WORKER: u64 = 3 << 20;
 
 /// The sample that takes the most memory in a worker.
@@ -82,7 +82,7 @@ impl Worst {
 
     /// Adds a sample: its id, its header and the length of its file. `size`: the one that
     /// its batch sets.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         (id, header, file_bytes): (u64, &PictureHeader, u64),
         (program, size): (&SampleProgram, Option<(u32, u32)>),
@@ -311,7 +311,7 @@ impl DeviceBytes {
 }
 
 /// What a device's driver takes of the consumer's memory.
-pub(super) const DRIVER: u64 = 192 << 20;
+pub(crate) const DRIVER: u64 = 192 << 20;
 
 /// What the consumer takes to mix batches, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

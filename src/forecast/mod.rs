@@ -4,16 +4,12 @@
 //!
 //! - `most`: the most that any draw of a sample takes, `shrink` of its resizes;
 //! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
-//! - `memory`: the memory of a run, and what to choose under a limit;
-//! - `scene`: that of a run over the images of a scene; `scene_files`: what their headers say.
+//! - `memory`: the memory of a run, and what to choose under a limit.
 
 pub(crate) mod memory;
 mod most;
 mod outline;
-pub(crate) mod scene;
-pub(crate) mod scene_files;
 mod shrink;
 
 pub use memory::{LargestSample, MemoryForecast, MemoryLimit, RunShape};
 pub use outline::{Choice, DrawnSteps, Fusion, Order, Outline, StageLine};
-pub use scene::{SceneDeviceMemory, SceneForecast, SceneMemory, SceneWorkerMemory, StoreForecast};

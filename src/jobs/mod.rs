@@ -1,10 +1,7 @@
-//! Kinds of work that the pool does: each a folder, each one line in `kinds`.
+//! Kinds of work on images that the pool does: each a folder, each one line in `kinds`.
 //!
 //! - [`images`]: one row = one sample of a batch;
 //! - [`encode`]: one row = one sample's payload in a cache;
-//! - [`rays`]: one row = the rays of one step; [`views`]: one row = one image of a scene;
-//! - `masks`: one row = the bits of one mask; `pictures`: one row = one image is in its
-//!   store; `scene`: what jobs on the images of a scene share;
 //! - [`kinds`]: the list of all, for who builds a job by its name.
 //!
 //! A kind has its spec, its rows, a worker side and a consumer side. What they share:
@@ -25,13 +22,8 @@ pub mod images;
 #[cfg(feature = "codecs")]
 pub(crate) mod input;
 pub(crate) mod kinds;
-pub(crate) mod masks;
-pub(crate) mod pictures;
-pub(crate) mod rays;
 mod readable;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
-pub(crate) mod scene;
 pub(crate) mod shards;
 pub(crate) mod stages;
-pub(crate) mod views;

@@ -7,9 +7,7 @@
 //! - `upload`: how a device gets at pixels, and what fits its memory; `jpeg_decoding`: who
 //!   decodes JPEGs; `coded_room`: how long the rows of those are that a device decodes;
 //! - `forecast`: what a run would do and take;
-//! - `epoch`: the iterator over an epoch; `report`: what happened in it;
-//! - [`rays`]: the same for rays of a scene; [`views`]: for its whole images; `scene`: what
-//!   both share.
+//! - `epoch`: the iterator over an epoch; `report`: what happened in it.
 //!
 //! All in the consumer. Never in here: how rows are made.
 
@@ -20,13 +18,10 @@ mod forecast;
 mod jpeg_decoding;
 pub(crate) mod order;
 mod prepared;
-pub mod rays;
 mod report;
-mod scene;
 mod source;
 mod start;
 mod upload;
-pub mod views;
 
 pub use crate::jobs::images::on_error::OnError;
 pub use crate::jobs::images::replay::Replay;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::measure::statistics::median;
 use crate::pool::ring::region::MEMFD_NAME;
-use crate::store;
+use crate::scene::store;
 use crate::sys::pid_namespace;
 
 /// Memory of one process, or of several added up.

@@ -3,7 +3,6 @@
 //!
 //! - `source`: where samples come from, and how that is read;
 //! - `loader`: what is done with them, and by how many;
-//! - `rays`: rays of a scene; `views`: its whole images; `scene`: what makes both of a list;
 //! - `rank`: a process among those that train together; `units`: sizes and times;
 //! - `cli`: what the command line needs beside the options;
 //! - `setup`: both together with the PaddleClas config that may be named as the recipe,
@@ -14,16 +13,11 @@
 #[cfg(feature = "cli")]
 pub mod cli;
 mod loader;
-mod rank;
-mod rays;
-mod scene;
+pub(crate) mod rank;
 mod setup;
 mod source;
 pub mod units;
-mod views;
 
 pub use loader::{LoaderOptions, UploadOption};
-pub use rays::RaysOptions;
 pub use setup::Setup;
 pub use source::{LabelSource, SourceOptions};
-pub use views::ViewsOptions;

@@ -86,7 +86,7 @@ pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
 const MOST_SECONDS: f64 = 1.8e19;
 
 /// A time in JSON, as [`seconds`] has it.
-pub(super) fn read_seconds<'de, D: Deserializer<'de>>(
+pub(crate) fn read_seconds<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<Duration>, D::Error> {
     let Some(seconds) = Option::<f64>::deserialize(from)? else {

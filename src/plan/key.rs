@@ -5,16 +5,16 @@ use super::random::PositionRandom;
 
 /// What the draws of an epoch's order follow from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OrderKey {
-    pub(super) seed: u64,
-    pub(super) epoch: u64,
+pub(crate) struct OrderKey {
+    pub(crate) seed: u64,
+    pub(crate) epoch: u64,
 }
 
 /// What is drawn. Each has randomness of its own; the numbers are part of the
 /// orders and never change.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Shards = 1,
     Window = 2,
     Weighted = 3,
@@ -28,17 +28,17 @@ pub(super) enum Part {
 
 impl OrderKey {
     /// The shuffle of the whole epoch.
-    pub(super) fn shuffle(self, n: u64) -> Permutation {
+    pub(crate) fn shuffle(self, n: u64) -> Permutation {
         Permutation::new(n, self.seed, self.epoch)
     }
 
     /// The `number`-th permutation of a part.
-    pub(super) fn permutation(self, n: u64, part: Part, number: u64) -> Permutation {
+    pub(crate) fn permutation(self, n: u64, part: Part, number: u64) -> Permutation {
         Permutation::of_part(n, self.seed, self.epoch, part as u64, number)
     }
 
     /// The `number`-th stream of numbers of a part.
-    pub(super) fn random(self, part: Part, number: u64) -> PositionRandom {
+    pub(crate) fn random(self, part: Part, number: u64) -> PositionRandom {
         PositionRandom::of_stream(self.seed, self.epoch, number, part as u32)
     }
 }

@@ -12,26 +12,22 @@
 //! - `options`, `length`, `tail`: what a plan follows from;
 //! - `epoch`: batches and rows; `status`: what a row is;
 //! - `sampler`: orders; `table`: what they know of the data;
-//! - `rays`: which pixel a ray looks through, and what it knows of a scene; `views`: which
-//!   image a step shows;
 //! - `permutation`, `random`, `key`: randomness by position;
 //! - `state`: where a run stands; `place`: places that a caller names, and those between two
 //!   batches.
 
 mod epoch;
-mod key;
+pub(crate) mod key;
 mod length;
 mod options;
 mod permutation;
 mod place;
-mod random;
-pub(crate) mod rays;
+pub(crate) mod random;
 mod sampler;
 mod state;
 mod status;
 mod table;
 mod tail;
-mod views;
 
 pub use epoch::{Plan, RowPlan};
 pub use length::EpochLength;
@@ -40,11 +36,9 @@ pub(crate) use permutation::Permutation;
 pub(crate) use place::Mark;
 pub use place::{Position, Rank};
 pub(crate) use random::PositionRandom;
-pub use rays::{Pixel, RaySampler};
 pub use sampler::{IdentityProb, IdentityRatio, MultiScale, Sampler, Weights};
 pub(crate) use sampler::{by_identity, by_size, by_weight, inverse_class_frequency};
 pub use state::State;
 pub use status::RowStatus;
 pub(crate) use table::SamplerTable;
 pub use tail::Tail;
-pub(crate) use views::ViewOrder;

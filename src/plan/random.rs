@@ -12,7 +12,7 @@ const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
 const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);
 
 #[inline]
-pub(super) fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+pub(crate) fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..10 {
         if round > 0 {
             key = [key[0].wrapping_add(WEYL.0), key[1].wrapping_add(WEYL.1)];
@@ -63,7 +63,7 @@ impl PositionRandom {
 
     /// Numbers for something else than the parameters of a sample, at the same
     /// position: each `stream` has its own, and none is that of an operation.
-    pub(super) fn of_stream(seed: u64, epoch: u64, position: u64, stream: u32) -> Self {
+    pub(crate) fn of_stream(seed: u64, epoch: u64, position: u64, stream: u32) -> Self {
         Self {
             stream: stream | SAMPLER,
             ..Self::new(seed, epoch, position)

@@ -1,10 +1,10 @@
-//! Which file imports which: every path of the code, followed through re-exports to
+//! Which file of a crate imports which: every path of the code, followed through re-exports to
 //! the file that defines its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::BINARY;
 use crate::source::{Source, is_word};
+use crate::{EXECUTABLE, EXTENSION, WINGS};
 
 /// A path of the code that leads to another file of the library.
 pub struct Import {
@@ -17,24 +17,35 @@ pub struct Import {
     pub to: Option<usize>,
 }
 
-/// The imports of the library's shipped code.
+/// The imports of a crate's shipped code.
 pub struct Graph<'a> {
     files: &'a [Source],
+    /// The folder of the crate's root.
+    root: &'a str,
     pub imports: Vec<Import>,
 }
+
+/// The folder of the library's root.
+const LIBRARY_ROOT: &str = "src/";
 
 /// A name in a module: its module's file, and the name.
 type Name = (usize, String);
 
 impl<'a> Graph<'a> {
+    /// Of the library.
     pub fn new(files: &'a [Source]) -> Self {
-        let shipped = |file: &Source| !file.path.starts_with(BINARY) && !file.is_test();
+        Self::of_crate(files, LIBRARY_ROOT)
+    }
+
+    /// Of the crate whose root lies in `root`.
+    pub fn of_crate(files: &'a [Source], root: &'a str) -> Self {
+        let shipped = |file: &Source| crate_root(&file.path) == root && !file.is_test();
         let numbered = || files.iter().enumerate().filter(|(_, file)| shipped(file));
-        let modules: Modules = numbered().map(|(i, file)| (file.module(), i)).collect();
+        let modules: Modules = numbered().map(|(i, f)| (f.module_below(root), i)).collect();
         let mut paths = Vec::new();
         let mut names = BTreeMap::new();
         for (from, file) in numbered() {
-            let module = file.module();
+            let module = file.module_below(root);
             let text = file.shipped_text();
             let mut rest = text.code.clone();
             for (at, end) in use_statements(&text.code) {
@@ -56,12 +67,16 @@ impl<'a> Graph<'a> {
         let resolved = paths.into_iter().map(|(from, line, path)| Import {
             from,
             line,
-            to: resolve(&path, &modules, &names),
+            to: resolve(&path, &modules, &names).filter(|&to| {
+                // The library's root defines nothing.
+                root != LIBRARY_ROOT || !files[to].module().is_empty()
+            }),
             path,
         });
         let imports = resolved.filter(|import| import.to != Some(import.from));
         Self {
             files,
+            root,
             imports: imports.collect(),
         }
     }
@@ -70,16 +85,20 @@ impl<'a> Graph<'a> {
         &self.files[number]
     }
 
-    /// The room that a file lies in; none for the crate's root.
+    /// The room that a file lies in; none for the library's root and that of a wing. Another
+    /// crate is one room.
     pub fn room(&self, number: usize) -> Option<String> {
-        self.file(number).module().first().cloned()
+        match self.root == LIBRARY_ROOT {
+            true => room_of_module(&self.file(number).module()),
+            false => Some(self.root.trim_end_matches('/').to_owned()),
+        }
     }
 
     /// The room that an import leads to: that of the file, or else as written.
     pub fn room_of(&self, import: &Import) -> Option<String> {
         match import.to {
             Some(file) => self.room(file),
-            None => import.path.first().cloned(),
+            None => room_of_module(&import.path),
         }
     }
 
@@ -107,6 +126,22 @@ impl<'a> Graph<'a> {
         let circles: BTreeSet<_> = reached.keys().map(circle).collect();
         circles.into_iter().filter(|c| !c.is_empty()).collect()
     }
+}
+
+/// The room of a module of the library: its first name, or its first two in a wing.
+pub fn room_of_module(module: &[String]) -> Option<String> {
+    match module {
+        [wing, room, ..] if WINGS.contains(&wing.as_str()) => Some(format!("{wing}/{room}")),
+        [room, ..] if !WINGS.contains(&room.as_str()) => Some(room.clone()),
+        _ => None,
+    }
+}
+
+/// The folder of the root of the crate that a file belongs to.
+fn crate_root(path: &str) -> &'static str {
+    let others = [EXECUTABLE, EXTENSION];
+    let other = others.into_iter().find(|root| path.starts_with(root));
+    other.unwrap_or(LIBRARY_ROOT)
 }
 
 /// The files behind a file, itself only if there is a way back.
@@ -251,8 +286,7 @@ fn resolve(
             Some(target) if *target != path => {
                 path = target.iter().chain(&path[split + 1..]).cloned().collect();
             }
-            // The root defines nothing.
-            _ => return (split > 0).then_some(module),
+            _ => return Some(module),
         }
     }
     None

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::{Graph, Import};
+use crate::graph::{Graph, Import, room_of_module};
 use crate::source::{Source, fake, fakes};
 use crate::{BINARY, Layers};
 
@@ -15,14 +15,15 @@ pub fn imports(graph: &Graph<'_>, layers: Layers<'_>) -> Vec<String> {
         };
         let at = format!("{}:{}", graph.file(import.from).path, import.line);
         let known = |room: &String| layers.iter().find(|(name, _)| name == room);
-        let named = &import.path[0];
-        if known(named).is_none() {
+        let Some(named) = room_of_module(&import.path).filter(|named| known(named).is_some())
+        else {
             wrong.insert(format!(
-                "{at}: `crate::{named}` is no room: name the module that it comes from"
+                "{at}: `crate::{}` names no room: name the module that it comes from",
+                import.path.join("::")
             ));
             continue;
-        }
-        let to = graph.room_of(import).unwrap_or_else(|| named.clone());
+        };
+        let to = graph.room_of(import).unwrap_or(named);
         let allowed = known(&from).map_or(&[][..], |(_, allowed)| allowed);
         if to != from && !allowed.contains(&to.as_str()) {
             wrong.insert(format!(
@@ -38,7 +39,7 @@ pub fn imports(graph: &Graph<'_>, layers: Layers<'_>) -> Vec<String> {
 pub fn unknown_rooms(files: &[Source], layers: Layers<'_>) -> Vec<String> {
     let library = files.iter().filter(|file| !file.path.starts_with(BINARY));
     let rooms: BTreeSet<String> = library
-        .filter_map(|file| file.module().first().cloned())
+        .filter_map(|file| room_of_module(&file.module()))
         .collect();
     let listed: BTreeSet<String> = layers.iter().map(|(name, _)| (*name).to_owned()).collect();
     let lacking = rooms.difference(&listed);

@@ -96,7 +96,11 @@ impl Source {
 
     /// The module of the library that the file is; empty for `lib.rs`.
     pub fn module(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.name().split('/').map(str::to_owned).collect();
+        Self::module_of(self.name())
+    }
+
+    fn module_of(name: &str) -> Vec<String> {
+        let mut names: Vec<String> = name.split('/').map(str::to_owned).collect();
         if names
             .last()
             .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
@@ -104,6 +108,12 @@ impl Source {
             names.pop();
         }
         names
+    }
+
+    /// The module that the file is in the crate whose root lies in `root`.
+    pub fn module_below(&self, root: &str) -> Vec<String> {
+        let path = self.path.strip_prefix(root).unwrap_or(&self.path);
+        Self::module_of(path.strip_suffix(".rs").unwrap_or(path))
     }
 
     /// The path below `src/`, without `.rs`.

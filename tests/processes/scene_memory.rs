@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use featherload::forecast::SceneForecast;
 use featherload::rays::{Rays, RaysBuilder};
+use featherload::scene::SceneForecast;
 use featherload::views::{Views, ViewsBuilder};
 use featherload::{Error, Result};
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage, Rgba, RgbaImage};

@@ -2,7 +2,7 @@
 //! bit, the rest within rounding. Through every lens, sampler and kind of scene. Without a
 //! device these tests say `SKIP` and pass; with `FEATHERLOAD_REQUIRE_GPU=1` they fail.
 
-use featherload::plan::RaySampler;
+use featherload::rays::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays, RaysBuilder};
 use featherload::{Device, Scene};
 use serde_json::Value;

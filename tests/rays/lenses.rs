@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use featherload::camera::{Optics, Ray as CameraRay};
-use featherload::plan::RaySampler;
+use featherload::rays::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays};
-use featherload::scenes::{Placement, Pose, RollingShutter, SceneOptions, SplitBy};
+use featherload::scene::{Placement, Pose, RollingShutter, SceneOptions, SplitBy};
 use featherload::{Camera, Lens, Scene};
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use featherload::Result;
 use featherload::rays::RayField;
-use featherload::scenes::{Scene, SceneOptions};
+use featherload::scene::{Scene, SceneOptions};
 use featherload::views::{View, ViewField, ViewsBuilder};
 use image::{GrayImage, ImageBuffer, Luma};
 

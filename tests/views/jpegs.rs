@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use featherload::forecast::SceneDeviceMemory;
+use featherload::scene::SceneDeviceMemory;
 use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use featherload::{Device, Error};
 use image::{ImageBuffer, Luma};

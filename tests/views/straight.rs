@@ -83,9 +83,9 @@ impl Case {
 }
 
 fn straight(folder: &Path, workers: usize) -> ViewsBuilder {
-    let mut scene = featherload::scenes::SceneOptions::default();
-    scene.split = Some(featherload::scenes::SplitBy::All);
-    let source = featherload::views::SceneSource::Path(folder.to_owned(), scene);
+    let mut scene = featherload::scene::SceneOptions::default();
+    scene.split = Some(featherload::scene::SplitBy::All);
+    let source = featherload::scene::SceneSource::Path(folder.to_owned(), scene);
     let views = Views::builder(source)
         .helper(FEATHERLOAD)
         .num_workers(workers);
@@ -94,7 +94,7 @@ fn straight(folder: &Path, workers: usize) -> ViewsBuilder {
 
 /// The camera of an image as it was taken.
 fn bent(views: &Views, image: u64) -> Camera {
-    let frames = views.scene().frames_of(featherload::scenes::Split::Train);
+    let frames = views.scene().frames_of(featherload::scene::Split::Train);
     let frame = &views.scene().frames[frames[image as usize] as usize];
     views.scene().cameras[frame.camera as usize]
 }

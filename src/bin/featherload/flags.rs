@@ -7,11 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Command, CommandFactory};
-
+use clap::Command;
 use featherload::Error;
 
-use crate::Cli;
+use crate::clap_command::clap_command;
 
 /// The line of an error. One that names a line of the user's file speaks of that file's
 /// words, so that there only backticks are options.
@@ -34,7 +33,7 @@ pub fn in_ticks(text: &str) -> String {
 
 fn replaced(text: &str, bare_too: bool) -> String {
     let mut flags = BTreeSet::new();
-    gather(&Cli::command(), &mut flags);
+    gather(&clap_command(), &mut flags);
     let mut shown = String::with_capacity(text.len());
     for (i, part) in text.split('`').enumerate() {
         if i > 0 {

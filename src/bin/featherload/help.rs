@@ -5,12 +5,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Args, Command, CommandFactory};
+use clap::{Arg, ArgAction, Args, Command};
 use clap_complete::Shell;
 use featherload::options::cli::OUTPUT;
 use featherload::{Error, Result};
 
-use crate::{Cli, Outcome, output};
+use crate::clap_command::clap_command;
+use crate::outcome::Outcome;
+use crate::output;
 
 /// The program's name, in pages and completions.
 const NAME: &str = "featherload";
@@ -131,7 +133,7 @@ pub fn command() -> Command {
 }
 
 fn all() -> Command {
-    Cli::command().after_help(
+    clap_command().after_help(
         "Sizes are printed as width x height. An option that takes HEIGHTxWIDTH says so.",
     )
 }
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn names_of_the_first_page_are_those_of_options() {
         let mut known = std::collections::BTreeSet::new();
-        each(&Cli::command(), &mut |command| {
+        each(&clap_command(), &mut |command| {
             known.extend(
                 options(command)
                     .filter_map(Arg::get_long)

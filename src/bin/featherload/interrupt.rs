@@ -125,3 +125,11 @@ pub fn caught_behind_failure() -> Option<i32> {
     std::thread::sleep(SAME_SIGNAL);
     caught()
 }
+
+/// Of a run that a signal ended: what the figures are of.
+pub fn print_interrupted() -> Result<()> {
+    match caught() {
+        Some(_) => output::line("  interrupted    the figures are of what ran"),
+        None => Ok(()),
+    }
+}

@@ -3,17 +3,17 @@
 //! The same executable is the helper of `Launch::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
-//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `preview`, `rays`, `rss`,
-//!   `views`: the sub-commands;
-//! - `run_args`, `scene_args`, `sampler_args`: arguments that several have; `setup`:
-//!   from them to a loader; `consumer`: what a run has in common;
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `preview`, `rss`: the
+//!   sub-commands; `scene`: `rays`, `views` and `index` of a scene;
+//! - `loader_args`, `run_args`, `sampler_args`, `worker_counts`: arguments that several have;
+//!   `setup`: from them to a loader; `consumer`: what a run has in common; `outcome`: how a
+//!   command ended;
 //! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
-//!   `run_length`: runs that are too short for a rate; `ray_drawing`: rays as a picture;
-//!   `scene_plan`: the memory of a run over a scene; `scene_run`: its steps, measured and printed;
+//!   `run_length`: runs that are too short for a rate;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
 //! - `output`: printing; `outputs`: no file is written that is read; `failure`: an error as JSON;
-//!   `flags`: flags in place of the library's
-//!   names of options; `warnings`: what the library warns of; `help`: its pages, completions, man
+//!   `flags`: flags in place of the library's names of options; `clap_command`: which there are;
+//!   `warnings`: what the library warns of; `help`: its pages, completions, man
 //!   pages; `interrupt`: signals; `members`: the processes of a pool; `short_text`: small files
 //!   that are held to a limit.
 
@@ -21,6 +21,7 @@ mod bench;
 mod cache;
 mod ceiling;
 mod chart;
+mod clap_command;
 mod consumer;
 mod demo;
 mod digest;
@@ -30,34 +31,34 @@ mod flags;
 mod help;
 mod index;
 mod interrupt;
+mod loader_args;
 mod members;
 mod ops;
+mod outcome;
 mod output;
 mod outputs;
 mod plan;
 mod plan_chart;
 mod preview;
-mod ray_drawing;
-mod rays;
 mod rss;
 mod run_args;
 mod run_length;
 mod sampler_args;
-mod scene_args;
-mod scene_plan;
-mod scene_run;
+mod scene;
 mod setup;
 mod short_text;
-mod views;
 mod warnings;
+mod worker_counts;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use featherload::error::printable;
+
+use crate::outcome::Outcome;
 
 /// Batches of images for vision and NeRF training, at the speed of the decoder
 /// and with the memory of one process.
@@ -80,9 +81,9 @@ enum Command {
     Ops(ops::OpsArgs),
     Plan(Box<plan::PlanArgs>),
     Preview(Box<preview::PreviewArgs>),
-    Rays(Box<rays::RaysArgs>),
+    Rays(Box<scene::RaysArgs>),
     Rss(Box<rss::RssArgs>),
-    Views(Box<views::ViewsArgs>),
+    Views(Box<scene::ViewsArgs>),
 }
 
 /// A check that the user asked for failed.
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
 /// In a frame of its own: that of `main` is small.
 #[inline(never)]
 fn run() -> ExitCode {
+    clap_command::set(Cli::command);
     // Before the helper and the hidden sub-commands, whose warnings go to stderr as
     // well. Starts no thread; without it the run goes on in silence.
     let _ = tracing_subscriber::fmt()
@@ -145,9 +147,9 @@ fn run() -> ExitCode {
         Command::Ops(args) => ops::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Preview(args) => preview::run(*args),
-        Command::Rays(args) => rays::run(*args),
+        Command::Rays(args) => scene::rays(*args),
         Command::Rss(args) => rss::run(*args),
-        Command::Views(args) => views::run(*args),
+        Command::Views(args) => scene::views(*args),
     };
     let ready = handled.and_then(|()| outputs::check(&matches));
     match ready.and_then(|()| run(cli.command)) {
@@ -173,13 +175,4 @@ fn misuse(e: &clap::Error) -> ExitCode {
     }
     text.lines().for_each(output::complain);
     ExitCode::from(EXIT_USAGE)
-}
-
-/// How a sub-command ended, when not by an error.
-pub enum Outcome {
-    Done,
-    /// What was checked does not hold.
-    CheckFailed,
-    /// By SIGINT or SIGTERM.
-    Interrupted(i32),
 }

@@ -4,7 +4,8 @@ use clap::Args;
 use featherload::recipe::{OperationInfo, ParameterInfo, operations};
 use featherload::{Error, Result};
 
-use crate::{Outcome, output};
+use crate::outcome::Outcome;
+use crate::output;
 
 /// List the operations of recipes, or explain one.
 #[derive(Args)]

@@ -10,13 +10,13 @@ use featherload::recipe::Move;
 use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::flags;
 use crate::index::print_skipped;
+use crate::loader_args::LoaderArgs;
+use crate::outcome::Outcome;
 use crate::output::fields::beside;
 use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart::{self, Drawn};
-use crate::run_args::LoaderArgs;
 use crate::setup::Setup;
 
 /// Show what a recipe does to a sample, in which order, and the memory of the whole run.

@@ -1,35 +1,15 @@
-//! Arguments that describe a loader and a run of it, shared by the sub-commands
-//! that make one.
+//! Arguments that describe a run of a loader.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use featherload::forecast::RunShape;
-use featherload::options::{LoaderOptions, cli};
-use featherload::{Error, LoaderBuilder, Position, Rank, Result, State};
+use clap::Args;
+use featherload::options::cli;
+use featherload::{Error, LoaderBuilder, Position, Result, State};
 
-use crate::rss::{Counts, parse_counts};
-use crate::sampler_args::SamplerArgs;
+use crate::loader_args::LoaderArgs;
 use crate::setup::Setup;
 use crate::short_text;
-
-/// What is done to each sample, and by what kind of pool.
-#[derive(Args)]
-pub struct LoaderArgs {
-    #[command(flatten)]
-    pub options: LoaderOptions,
-
-    #[command(flatten)]
-    pub sampler: SamplerArgs,
-
-    /// How the coordinator is made.
-    #[arg(long, value_enum, default_value_t = How::Exec, help_heading = cli::LIMITS)]
-    pub launch: How,
-
-    /// Kill a worker that often, as a test of the recovery.
-    #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
-    pub kill_workers_every: Option<u64>,
-}
+use crate::worker_counts::{WorkerCounts, parse_counts};
 
 /// A run of one pool, from where to where.
 #[derive(Args)]
@@ -41,7 +21,7 @@ pub struct RunArgs {
     ///
     /// 0 decodes in this process. Of several numbers each has a fresh pool.
     #[arg(long, value_name = "N[,N...]", value_parser = parse_counts, help_heading = cli::LIMITS)]
-    num_workers: Option<Counts>,
+    num_workers: Option<WorkerCounts>,
 
     /// Epochs of the whole run.
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = cli::ORDER)]
@@ -56,50 +36,6 @@ pub struct RunArgs {
     /// Ranks and batch size may be others: each further sample of the epoch comes once.
     #[arg(long, value_name = "FILE", conflicts_with = "start", help_heading = cli::ORDER)]
     resume: Option<PathBuf>,
-}
-
-/// This process among those that train together.
-#[derive(Args)]
-pub struct RankArgs {
-    /// This process's number among those that train together, from 0; with --world-size.
-    #[arg(long, value_name = "R", requires = "world_size", help_heading = cli::ORDER)]
-    rank: Option<u32>,
-
-    /// How many processes train together; with --rank.
-    #[arg(long, value_name = "W", requires = "rank", help_heading = cli::ORDER)]
-    world_size: Option<u32>,
-}
-
-impl RankArgs {
-    /// None where no flag names a place.
-    pub fn rank(&self) -> Option<Rank> {
-        Some(Rank::new(self.rank?, self.world_size?))
-    }
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum How {
-    Exec,
-    Fork,
-}
-
-impl LoaderArgs {
-    /// Slots of the ring, where no memory limit makes them fewer.
-    pub fn depth(&self) -> u32 {
-        self.options.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
-    }
-
-    /// What a forecast without data goes by.
-    pub fn run_shape(&self, workers: usize, batch: u32) -> Result<RunShape> {
-        let workers = u32::try_from(workers)
-            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
-        Ok(RunShape {
-            workers,
-            batch,
-            depth: self.options.depth,
-            memory_limit: self.options.memory_limit,
-        })
-    }
 }
 
 impl RunArgs {

@@ -1,4 +1,5 @@
-//! Whether a run was long enough for a rate, and what to say of one that was not.
+//! Whether a run was long enough for a rate, and what to say of one that was not; the seconds that
+//! memory is sampled for.
 //!
 //! Batches that were made before the first one came take no time of those behind it: a run of
 //! these alone has a rate that no machine has.
@@ -39,6 +40,16 @@ fn rounded_up(n: u64) -> u64 {
     n.div_ceil(unit).saturating_mul(unit)
 }
 
+/// Seconds of sampling, 0.5 to 600.
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    // Not a number is in no range.
+    if !(0.5..=600.0).contains(&seconds) {
+        return Err("use 0.5 to 600 seconds".into());
+    }
+    Ok(seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +68,13 @@ mod tests {
             [1, 9, 10, 11, 96, 110].map(rounded_up),
             [1, 9, 10, 20, 100, 200]
         );
+    }
+
+    #[test]
+    fn seconds_have_a_range() {
+        assert_eq!(parse_seconds("0.5"), Ok(0.5));
+        for text in ["0.49", "601", "nan", "inf", "-5", "five"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use featherload::options::{self, LoaderOptions, SourceOptions};
 use featherload::{DecodeOn, Device, Error, Launch, LoaderBuilder, Recipe, Result, Source};
 
 use crate::flags;
+use crate::loader_args::{How, LoaderArgs};
 use crate::output;
-use crate::run_args::LoaderArgs;
 
 /// Of rows that are levels.
 const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what normalize makes: it is \
@@ -141,8 +141,8 @@ impl<'a> Setup<'a> {
     /// The loader that all of it describes; workers and epochs are open.
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
         let launch = match self.args.launch {
-            crate::run_args::How::Exec => Launch::Exec,
-            crate::run_args::How::Fork => Launch::Fork,
+            How::Exec => Launch::Exec,
+            How::Fork => Launch::Fork,
         };
         let mut b = self.said.builder(source)?.launch(launch);
         // Whatever FEATHERLOAD_HELPER names for other programs. Without /proc this one has no

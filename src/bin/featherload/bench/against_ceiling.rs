@@ -10,10 +10,11 @@ use featherload::{Loader, Recipe, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::{BenchArgs, Part};
+use super::args::{BenchArgs, Part};
 use crate::ceiling::Ceiling;
+use crate::outcome::Outcome;
 use crate::setup::Setup;
-use crate::{Outcome, consumer, index, interrupt, output};
+use crate::{consumer, index, interrupt, output};
 
 /// Halves of a run that differ by more make it void.
 const STEADY: f64 = 0.05;

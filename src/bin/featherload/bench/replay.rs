@@ -4,9 +4,10 @@ use featherload::index::ScanReport;
 use featherload::{Replay, Result};
 use serde::Serialize;
 
-use super::BenchArgs;
+use super::args::BenchArgs;
+use crate::outcome::Outcome;
 use crate::setup::Setup;
-use crate::{Outcome, index, interrupt, output};
+use crate::{index, interrupt, output};
 
 /// Names are the contract of `--json`.
 #[derive(Serialize)]

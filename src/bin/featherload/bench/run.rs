@@ -8,7 +8,7 @@ use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
 use featherload::{Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderReport, Result, State};
 
-use super::BenchArgs;
+use super::args::BenchArgs;
 use super::bar::Bar;
 use super::chart::Timeline;
 use super::counts::Counts;
@@ -19,9 +19,10 @@ use super::report::{BenchReport, LimitedBy};
 use super::scaled_gain;
 use super::subject::{JPEG, Subject};
 use crate::digest::StreamDigest;
+use crate::outcome::Outcome;
 use crate::run_length::too_short;
 use crate::setup::Setup;
-use crate::{Outcome, consumer, flags, index, interrupt, output};
+use crate::{consumer, flags, index, interrupt, output};
 
 /// What is gathered while batches come.
 struct Seen {

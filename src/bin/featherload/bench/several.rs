@@ -6,14 +6,15 @@ use std::time::Instant;
 use featherload::{Error, Result};
 use serde::Serialize;
 
-use super::BenchArgs;
+use super::args::BenchArgs;
 use super::limit::Limit;
 use super::report::BenchReport;
 use super::run::one;
 use super::text::{rate, workers};
+use crate::outcome::Outcome;
 use crate::output::fields::field;
 use crate::setup::Setup;
-use crate::{Outcome, interrupt, output};
+use crate::{interrupt, output};
 
 /// As fast as the fastest: what is within this of it.
 const ENOUGH: f64 = 0.95;

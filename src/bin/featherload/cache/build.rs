@@ -16,9 +16,9 @@ use featherload::{Launch, Result, Sandbox, error};
 use serde_json::json;
 
 use super::told::{self, Form, Told};
-use crate::Outcome;
 use crate::index::print_skipped;
 use crate::interrupt;
+use crate::outcome::Outcome;
 use crate::output;
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and

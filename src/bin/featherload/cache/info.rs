@@ -8,7 +8,7 @@ use featherload::{Result, error};
 use serde_json::json;
 
 use super::told;
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::output::{self, grouped, line};
 
 /// Say what a cache holds and by what it was built, and read samples for a second

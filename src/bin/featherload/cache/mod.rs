@@ -11,7 +11,7 @@ pub use self::verify::print as print_verified;
 use clap::{Args, Subcommand};
 use featherload::Result;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 /// Turn a data set into shards (tars with DALI's index and checksums) that later
 /// runs map and read at the speed of the link.

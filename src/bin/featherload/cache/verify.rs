@@ -7,7 +7,7 @@ use featherload::cache::{self, Finding, VerifyOptions, VerifyReport};
 use featherload::{Result, error};
 use serde_json::json;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::output;
 
 /// Compare every byte of a cache with its checksums, and name what is damaged.

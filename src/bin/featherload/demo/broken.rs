@@ -13,10 +13,10 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::encode::{Chroma, Coding, Jpeg, Lossless, Png};
-use super::files::{regular_file, write_whole};
+use super::files::{class_name, regular_file, write_whole};
 use super::manifest::BrokenFile;
 use super::random::hash;
-use super::{chunks, class_name, scene};
+use super::{chunks, scene};
 
 const WIDTH: u16 = 320;
 const HEIGHT: u16 = 240;

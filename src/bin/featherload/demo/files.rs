@@ -9,8 +9,8 @@ use std::thread;
 
 use featherload::{Error, Result};
 
+use super::args::DemoArgs;
 use super::picture::Picture;
-use super::{DemoArgs, class_name};
 
 #[derive(Default)]
 pub(super) struct Made {
@@ -137,4 +137,9 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
         let _ = fs::remove_file(&part);
     }
     written
+}
+
+/// The folder of a class.
+pub fn class_name(class: u32) -> String {
+    format!("class_{class:02}")
 }

@@ -9,7 +9,7 @@ use featherload::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Kind;
+use super::args::Kind;
 use crate::short_text;
 
 /// A name of featherload's own, which a scan does not report as left out.

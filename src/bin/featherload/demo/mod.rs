@@ -8,12 +8,14 @@
 //! while files are written, says which arguments the folder belongs to. Never
 //! overwritten, never removed: anything that this command did not make.
 //!
+//! - `args`: what is asked for;
 //! - `photo`, `scene`, `chunks`: what is in pictures; `picture`: which one it is;
 //!   `random`: its numbers; `encode`: how it is encoded;
 //! - `files`, `manifest`: which files there are; `mixed`: all formats; `broken`: what is
 //!   wrong with files;
 //! - `lenses`: `--scene`, scenes with cameras and poses in place of class folders.
 
+mod args;
 mod broken;
 mod chunks;
 mod encode;
@@ -31,79 +33,18 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use featherload::{Error, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::{Outcome, output};
+use crate::outcome::Outcome;
+use crate::output;
+pub use args::{DemoArgs, Kind};
+use files::class_name;
 use manifest::Manifest;
 use picture::Picture;
 
 /// Rises when any file's bytes change.
 const FORMAT: u32 = 1;
-
-/// Write a small, reproducible set of pictures in class folders, or scenes (`--scene`).
-#[derive(Debug, Clone, clap::Args)]
-pub struct DemoArgs {
-    /// Folder to write; made when missing, must be empty or hold this very set
-    dir: PathBuf,
-    /// What the pictures are
-    #[arg(long, value_enum, default_value_t)]
-    kind: Kind,
-    /// Number of pictures, about 90 kB each (large: 2.5 MB, mixed: 350 kB)
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    images: u32,
-    /// Number of class folders
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    classes: u32,
-    /// Another seed gives other pictures
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Add files that cannot be loaded, named `broken_...`: cut off, empty, damaged, with headers of
-    /// 60,000 x 60,000, a FIFO, a dangling link and more. The pictures stay the same;
-    /// `.featherload-demo.json` lists what is wrong with each
-    #[arg(long)]
-    broken: bool,
-    /// Write scenes with cameras and poses in place of class folders: a room with coloured
-    /// walls, seen through every camera model, and with masks, depths, transparency, times,
-    /// intrinsics of each frame, a rolling shutter, a crop radius, 300 tiny images. A folder
-    /// each, as `rays` and `index` take it; about 950 kB in all. `.featherload-demo.json` has
-    /// the formula of the colours
-    #[arg(long, conflicts_with_all = ["kind", "images", "classes", "broken"])]
-    scene: bool,
-    /// One JSON object on stdout
-    #[arg(long)]
-    json: bool,
-}
-
-/// What a set consists of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// JPEGs with the sizes and statistics of ImageNet's photos
-    #[default]
-    Photos,
-    /// JPEGs of 3840 x 2160 or 2160 x 3840, as cameras and drones make them
-    Large,
-    /// 8 to 3840 pixels a side: JPEG in all its forms, PNG, WebP, GIF, BMP, TIFF, PPM, QOI
-    Mixed,
-}
-
-impl Kind {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Photos => "photos",
-            Self::Large => "large",
-            Self::Mixed => "mixed",
-        })
-    }
-}
 
 /// What stands in the folder now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -210,10 +151,6 @@ fn write(args: &DemoArgs) -> Result<Summary> {
 /// The first photo of the default set.
 pub fn one_photo() -> io::Result<Vec<u8>> {
     Picture::new(Kind::Photos, 0, 0, 0).encode()
-}
-
-fn class_name(class: u32) -> String {
-    format!("class_{class:02}")
 }
 
 #[cfg(test)]

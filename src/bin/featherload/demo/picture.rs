@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Kind;
+use super::args::Kind;
 use super::mixed::Mixed;
 use super::photo::Photo;
 

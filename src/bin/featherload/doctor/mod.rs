@@ -23,8 +23,9 @@ use clap::Args;
 use featherload::{Result, Source};
 use serde::Serialize;
 
+use crate::outcome::Outcome;
+use crate::output;
 use crate::output::fields::{WIDTH, wrapped};
-use crate::{Outcome, output};
 use finding::Finding;
 
 /// Say what this machine has, and what follows from it for a run.

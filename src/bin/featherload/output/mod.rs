@@ -21,8 +21,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::interrupt;
-
 /// Bytes of a line, at most: names of strangers may have any length.
 const LONGEST_LINE: usize = 16 << 10;
 
@@ -303,14 +301,6 @@ pub fn device_memory(device: &DeviceMemory) -> Result<()> {
         mib(device.planned_bytes),
         mib(device.pinned_bytes),
     ))
-}
-
-/// Of a run that a signal ended: what the figures are of.
-pub fn interrupted() -> Result<()> {
-    match interrupt::caught() {
-        Some(_) => line("  interrupted    the figures are of what ran"),
-        None => Ok(()),
-    }
 }
 
 /// What coordinator and workers had to say, and stderr did not take.

@@ -1,77 +1,33 @@
 //! `featherload preview`: samples as people see them, beside what a model gets of them.
 //!
-//! - `samples`: which samples, their originals, and draws of the recipe;
+//! - `args`: what is asked for; `samples`: which samples, their originals, and draws of the recipe;
 //! - `levels`: rows of a batch as colours for a screen;
 //! - `corners`: which part of the original a row shows; `words`: what was drawn, in words;
 //! - `grid`: all of it as one picture; `canvas`: letters and lines on it;
-//! - `terminal`: terminals that show pictures.
+//! - `terminal`: terminals that show pictures; `png`: a picture as a file.
 
+mod args;
 mod canvas;
 mod corners;
 mod grid;
 mod levels;
+mod png;
 mod samples;
 mod terminal;
 mod words;
 
-use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
-use featherload::options::{SourceOptions, cli};
 use featherload::{Error, Result};
-use image::{ImageFormat, RgbImage};
 use serde::Serialize;
 
+pub use self::args::PreviewArgs;
 use self::grid::Placed;
+use self::png::png;
 use self::samples::{Preview, Sample};
 use self::terminal::Screen;
-use crate::run_args::LoaderArgs;
-use crate::{Outcome, output};
-
-/// Shows samples beside what a model gets of them: each original with the parts that the
-/// recipe's draws take of it, then these draws in colours for a screen, with label and id.
-///
-/// The samples are the first of the first epoch. They make a batch of their own, so a recipe
-/// that mixes rows mixes these. A sample or a draw that fails is a plate with the reason. A
-/// terminal that shows pictures (kitty, iTerm2, sixel) shows the picture; otherwise it is
-/// written to featherload-preview.png.
-#[derive(Args)]
-pub struct PreviewArgs {
-    #[command(flatten)]
-    source: SourceOptions,
-
-    #[command(flatten)]
-    loader: LoaderArgs,
-
-    /// How many samples.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = cli::ORDER)]
-    rows: u32,
-
-    /// How many draws of the recipe beside each.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16), help_heading = cli::OUTPUT)]
-    draws: u32,
-
-    /// These samples, by their ids, in place of the first ones.
-    #[arg(
-        long,
-        value_name = "ID,...",
-        value_delimiter = ',',
-        conflicts_with = "rows", help_heading = cli::ORDER)]
-    ids: Vec<u64>,
-
-    /// Longer side of each picture, pixels; smaller ones keep their size or a multiple of it.
-    #[arg(long, value_name = "PIXELS", default_value_t = 224, value_parser = clap::value_parser!(u32).range(32..=2048), help_heading = cli::OUTPUT)]
-    side: u32,
-
-    /// Write the picture to this PNG file, whatever the terminal shows.
-    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
-    out: Option<PathBuf>,
-
-    /// One JSON object on stdout.
-    #[arg(long, help_heading = cli::OUTPUT)]
-    json: bool,
-}
+use crate::outcome::Outcome;
+use crate::output;
 
 /// Where the picture goes when nobody says so and the terminal shows none.
 const FILE: &str = "featherload-preview.png";
@@ -164,11 +120,4 @@ fn print(preview: &Preview) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn png(picture: &RgbImage) -> Result<Vec<u8>> {
-    let mut bytes = Cursor::new(Vec::new());
-    let written = picture.write_to(&mut bytes, ImageFormat::Png);
-    written.map_err(|e| Error::io("write a PNG", std::io::Error::other(e)))?;
-    Ok(bytes.into_inner())
 }

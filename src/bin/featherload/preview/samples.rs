@@ -17,9 +17,10 @@ use image::RgbImage;
 use serde::Serialize;
 use tracing::subscriber::NoSubscriber;
 
+use super::args::PreviewArgs;
 use super::corners::{self, Corners};
 use super::levels::Levels;
-use super::{PreviewArgs, words};
+use super::words;
 use crate::index::print_skipped;
 use crate::setup::Setup;
 

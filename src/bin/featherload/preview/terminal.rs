@@ -111,9 +111,9 @@ impl Screen {
 
     fn words(&self, picture: &RgbImage) -> Result<String> {
         Ok(match self.protocol {
-            Protocol::Kitty => kitty(&STANDARD.encode(super::png(picture)?)),
+            Protocol::Kitty => kitty(&STANDARD.encode(super::png::png(picture)?)),
             Protocol::Iterm => {
-                let png = super::png(picture)?;
+                let png = super::png::png(picture)?;
                 let text = STANDARD.encode(&png);
                 format!("\x1b]1337;File=inline=1;size={}:{text}\x07\n", png.len())
             }
@@ -239,7 +239,7 @@ mod tests {
         let picture = RgbImage::from_fn(90, 70, |x, y| {
             image::Rgb([(x * 7 + y) as u8, (x * y) as u8, (x ^ y) as u8])
         });
-        let png = super::super::png(&picture).unwrap();
+        let png = super::super::png::png(&picture).unwrap();
         let words = |protocol| {
             Screen {
                 protocol,

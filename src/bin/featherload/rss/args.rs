@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::run_args::LoaderArgs;
 use featherload::options::{SourceOptions, cli};
+
+use crate::loader_args::LoaderArgs;
+use crate::run_length::parse_seconds;
+use crate::worker_counts::{WorkerCounts, parse_counts};
 
 /// Measure the memory of all processes of the loader, for several numbers of workers.
 ///
@@ -36,7 +39,7 @@ pub struct RssArgs {
     /// Numbers of worker processes, each measured by itself; 0 decodes in one
     /// process, without ring, and takes no part in the slope.
     #[arg(long, value_name = "N,N,...", default_value = "1,2,4,8,16", value_parser = parse_counts, help_heading = cli::LIMITS)]
-    pub num_workers: Counts,
+    pub num_workers: WorkerCounts,
 
     /// How long to sample each number of workers, 0.5 to 600; there are 20
     /// samples at least.
@@ -76,42 +79,6 @@ pub struct RssArgs {
     pub json: bool,
 }
 
-/// Numbers of workers, each once, in the order given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts(pub Vec<usize>);
-
-/// What a ring can have.
-const MOST_WORKERS: usize = 4096;
-
-pub fn parse_counts(text: &str) -> Result<Counts, String> {
-    let mut counts = Vec::new();
-    for part in text.split(',') {
-        let count: usize = part
-            .trim()
-            .parse()
-            .map_err(|e| format!("'{part}': {e}. Use numbers with commas, such as 1,2,4"))?;
-        if count > MOST_WORKERS {
-            return Err(format!(
-                "{count} workers are too many: use at most {MOST_WORKERS}"
-            ));
-        }
-        if counts.contains(&count) {
-            return Err(format!("{count} is in it twice: remove one"));
-        }
-        counts.push(count);
-    }
-    Ok(Counts(counts))
-}
-
-pub fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    // Not a number is in no range.
-    if !(0.5..=600.0).contains(&seconds) {
-        return Err("use 0.5 to 600 seconds".into());
-    }
-    Ok(seconds)
-}
-
 fn parse_bound(text: &str) -> Result<f64, String> {
     let bound: f64 = text.parse().map_err(|e| format!("{e}"))?;
     // Nothing is above "not a number", so it would bound nothing.
@@ -126,35 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_worker_counts() {
-        assert_eq!(parse_counts("1,2,4"), Ok(Counts(vec![1, 2, 4])));
-        assert_eq!(parse_counts("16, 0"), Ok(Counts(vec![16, 0])));
-        for (text, word) in [
-            ("", "commas"),
-            ("1,,2", "commas"),
-            ("1;2", "1;2"),
-            ("-1", "-1"),
-            ("2,4,2", "twice"),
-            ("4097", "4096"),
-        ] {
-            let e = parse_counts(text).unwrap_err();
-            assert!(e.contains(word), "{text}: {e}");
-        }
-    }
-
-    #[test]
     fn bounds_are_numbers() {
         assert_eq!(parse_bound("-2.5"), Ok(-2.5));
         for text in ["nan", "inf", "four"] {
             assert!(parse_bound(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn seconds_have_a_range() {
-        assert_eq!(parse_seconds("0.5"), Ok(0.5));
-        for text in ["0.49", "601", "nan", "inf", "-5", "five"] {
-            assert!(parse_seconds(text).is_err(), "{text}");
         }
     }
 }

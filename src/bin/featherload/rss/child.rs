@@ -15,7 +15,7 @@ use featherload::{Error, Loader, LoaderReport, Result};
 
 use super::args::RssArgs;
 use super::messages::{Message, Ready, Status};
-use crate::rays::RaysArgs;
+use crate::scene::RaysArgs;
 use crate::setup::Setup;
 use crate::{consumer, index};
 

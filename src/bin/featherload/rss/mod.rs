@@ -23,13 +23,14 @@ use featherload::measure::PageCache;
 use featherload::{Error, Result};
 use indicatif::ProgressBar;
 
-pub use self::args::{Counts, RssArgs, parse_counts, parse_seconds};
+pub use self::args::RssArgs;
 pub use self::child::{CHILD_COMMAND, child};
 use self::report::{EpochMedian, Row, RssReport, growth_mib, own, without_ring};
 pub use self::scene::measure_scene;
 use self::watch::{Stop, Watched};
+use crate::outcome::Outcome;
 use crate::setup::Setup;
-use crate::{Outcome, interrupt, output};
+use crate::{interrupt, output};
 
 pub fn run(args: RssArgs) -> Result<Outcome> {
     let planned = check(&args)?;

@@ -13,10 +13,11 @@ use serde::Serialize;
 use super::child;
 use super::report::{own, slope_mib};
 use super::watch::{Stop, Watched};
+use crate::outcome::Outcome;
 use crate::output::fields::{WIDTH, wrapped};
 use crate::output::{line, mib};
-use crate::rays::RaysArgs;
-use crate::{Outcome, interrupt, output};
+use crate::scene::RaysArgs;
+use crate::{interrupt, output};
 
 /// The names are the contract of `--json`.
 #[derive(Serialize)]

@@ -55,7 +55,7 @@ fn every_scene_is_read_as_it_was_made() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), 0).unwrap();
     for set in sets::all(0) {
-        let mut options = featherload::scenes::SceneOptions::default();
+        let mut options = featherload::scene::SceneOptions::default();
         options.find_depths = true;
         let scene = featherload::Scene::open(dir.path().join(set.name), &options).unwrap();
         assert_eq!(scene.frames.len(), set.views.len(), "{}", set.name);

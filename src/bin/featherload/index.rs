@@ -1,0 +1,453 @@
+//! `featherload index`: which samples a data set has, and what their headers
+//! say; keeps the index.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use featherload::index::{ClassCount, Index, Label, ScanReport};
+use featherload::options::{SourceOptions, cli};
+use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
+use featherload::{Error, Result, Source, error};
+use serde::Serialize;
+
+use crate::flags;
+use crate::outcome::Outcome;
+use crate::output;
+use crate::output::fields::beside;
+use crate::scene::{SceneArgs, index_scene};
+
+/// Count samples, classes, formats, sizes and unreadable files of a data set.
+///
+/// Keeps the index with --save. Opens every picture and reads its header, never a pixel.
+///
+/// Of tar shards in an object store it fetches each once, within --fetch-limit, and keeps their
+/// index in --fetch-dir. It opens no picture there.
+///
+/// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
+/// depths, points, all models and what is missing. It names layouts that are not read, and what
+/// converts them.
+#[derive(Args)]
+#[command(mut_arg("path", |path| path.required_unless_present("list")))]
+pub struct IndexArgs {
+    #[command(flatten)]
+    source: SourceOptions,
+
+    /// Open no picture: names and classes only. Of tar shards headers and labels are
+    /// read all the same.
+    #[arg(long, help_heading = cli::SOURCE)]
+    no_headers: bool,
+
+    /// Most pixels that an image may have (default: 178956970).
+    #[arg(long, value_name = "N", conflicts_with = "no_headers", help_heading = cli::LIMITS)]
+    max_pixels: Option<u64>,
+
+    /// Keep the index: give FILE as SRC to later runs. Replaces a saved index, and no other file.
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
+    save: Option<PathBuf>,
+
+    /// Put the index of tar shards in an object store there, beside them, for other machines.
+    ///
+    /// They find it by themselves, as long as the shards stay as they are.
+    #[arg(long, conflicts_with = "save", help_heading = cli::OUTPUT)]
+    share: bool,
+
+    /// Write the class names, one a line, for `--classes` of other data sets.
+    #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
+    save_classes: Option<PathBuf>,
+
+    /// Write DALI's index, SHARD.idx, beside each tar shard that is whole; the others
+    /// are named, and the exit code is 2.
+    #[arg(long, help_heading = cli::OUTPUT)]
+    write_idx: bool,
+
+    #[command(flatten)]
+    scene: SceneArgs,
+
+    /// One JSON object on stdout.
+    #[arg(long, help_heading = cli::OUTPUT)]
+    json: bool,
+}
+
+impl IndexArgs {
+    /// What is asked of samples alone: no scene is meant.
+    fn asks_of_samples(&self) -> bool {
+        let keeps = self.save.is_some() || self.save_classes.is_some() || self.share;
+        keeps
+            || self.no_headers
+            || self.write_idx
+            || self.source.list.is_some()
+            || self.source.has_options()
+    }
+}
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct IndexReport<'a> {
+    root: String,
+    samples: u64,
+    classes: usize,
+    /// None where samples have no classes.
+    smallest_class: Option<&'a ClassCount>,
+    largest_class: Option<&'a ClassCount>,
+    label_width: usize,
+    shared_bytes: u64,
+    hash: String,
+    shards: u64,
+    /// Those that `--write-idx` wrote.
+    dali_indexes: Option<usize>,
+    /// Of nothing where nothing was scanned: a saved index, a cache.
+    #[serde(flatten)]
+    scan: ScanReport,
+    headers: Option<Survey>,
+}
+
+/// Unreadable files, or damaged shards, that are named to people; `--json` has
+/// more.
+pub const NAMED: usize = 20;
+
+/// Whether a file is JSON without frames, such as annotations: no scene, though its name is one's.
+fn is_other_json(src: &Path) -> bool {
+    let is_json = src.extension().is_some_and(|end| end == "json") && src.is_file();
+    // What cannot be read has none.
+    is_json && !File::open(src).and_then(has_frames).unwrap_or(false)
+}
+
+/// Whether a text names frames. It may be long, and is read piece by piece.
+fn has_frames(mut text: impl Read) -> std::io::Result<bool> {
+    const FRAMES: &[u8] = b"\"frames\"";
+    let mut piece = vec![0; 1 << 20];
+    let mut kept = 0;
+    loop {
+        let n = match text.read(&mut piece[kept..]) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        let there = kept + n;
+        if piece[..there]
+            .windows(FRAMES.len())
+            .any(|window| window == FRAMES)
+        {
+            return Ok(true);
+        }
+        if n == 0 {
+            return Ok(false);
+        }
+        // The word may go on in the next piece.
+        kept = there.min(FRAMES.len() - 1);
+        piece.copy_within(there - kept..there, 0);
+    }
+}
+
+pub fn run(args: IndexArgs) -> Result<Outcome> {
+    if !args.asks_of_samples()
+        && let Some(src) = args.source.path.as_deref()
+        && args.scene.is_scene(src)
+        && !is_other_json(src)
+    {
+        return index_scene(&args.scene, src, args.max_pixels, args.json);
+    }
+    let source = args.source.source(None)?;
+    let in_store = matches!(source, Source::Store(..));
+    if in_store && args.save.is_some() {
+        return Err(Error::config(
+            "--save has no effect on shards in an object store, whose index is kept in --fetch-dir: \
+             remove it",
+        ));
+    }
+    if args.share && !in_store {
+        return Err(Error::config(
+            "--share is for tar shards in an object store: keep the index of others with --save",
+        ));
+    }
+    let (index, scan, dali) = open(source, &args)?;
+    // Kept first: reading headers may take long, and takes nothing from it.
+    if let Some(file) = &args.save {
+        index.save(file)?;
+    }
+    if let Some(file) = &args.save_classes {
+        index.classes().write(file)?;
+    }
+    let classes = index.class_counts();
+    let ends = ClassCount::smallest_and_largest(&classes);
+    // Of shards that lie elsewhere a picture is there while a run needs it.
+    let survey = if args.no_headers || in_store {
+        None
+    } else {
+        let bar = output::progress(index.len(), !args.json);
+        let mut options = SurveyOptions::default();
+        if let Some(pixels) = args.max_pixels {
+            options.max_pixels = pixels;
+        }
+        let survey = Survey::with(&index, &options, &|n| bar.inc(n));
+        bar.finish_and_clear();
+        Some(survey?)
+    };
+    if args.json {
+        let (smallest_class, largest_class) = ends.unzip();
+        output::json(&IndexReport {
+            root: index.root().to_string_lossy().into_owned(),
+            samples: index.len(),
+            classes: classes.len(),
+            smallest_class,
+            largest_class,
+            label_width: index.label_width(),
+            shared_bytes: index.bytes(),
+            hash: format!("{:032x}", index.hash()),
+            shards: index.shard_files(),
+            dali_indexes: dali.as_ref().map(|dali| dali.written),
+            scan: scan.unwrap_or_default(),
+            headers: survey,
+        })?;
+        return dali.map_or(Ok(Outcome::Done), DaliIndexes::finish);
+    }
+    if let Some(dali) = &dali {
+        output::line(&format!("written    {} indexes for DALI", dali.written))?;
+    }
+    if args.share {
+        output::line("shared     the index lies beside the shards, for other machines")?;
+    }
+    output::line(&format!(
+        "{} samples, {} under {}; {} shared",
+        index.len(),
+        labelled(&index, classes.len()),
+        index.root().display(),
+        error::size(index.bytes())
+    ))?;
+    if let Some((few, many)) = ends {
+        output::line(&format!("classes    smallest {few}, largest {many}"))?;
+    }
+    if let Some(columns) = scan.as_ref().and_then(|scan| scan.columns.as_ref()) {
+        output::line(&format!("columns    {columns}"))?;
+    }
+    if let Some(text) = scan.as_ref().and_then(other_fields) {
+        output::line(&text)?;
+    }
+    if let Some(survey) = &survey {
+        print_survey(&index, survey)?;
+    }
+    print_skipped(scan.as_ref());
+    dali.map_or(Ok(Outcome::Done), DaliIndexes::finish)
+}
+
+/// What `--write-idx` has done.
+struct DaliIndexes {
+    written: usize,
+    refused: Vec<Error>,
+}
+
+impl DaliIndexes {
+    /// Says which shards have none, and why: the command then ends with the error of
+    /// the last of them.
+    fn finish(mut self) -> Result<Outcome> {
+        let last = self.refused.pop();
+        for e in &self.refused {
+            output::complain(&format!("featherload: {e}"));
+        }
+        last.map_or(Ok(Outcome::Done), Err)
+    }
+}
+
+/// The index, and what writing DALI's has done where as asked.
+fn open(
+    source: Source,
+    args: &IndexArgs,
+) -> Result<(Index, Option<ScanReport>, Option<DaliIndexes>)> {
+    if !args.write_idx {
+        let (index, scan) = of_source(source, args)?;
+        return Ok((index, scan, None));
+    }
+    let Source::Shards(shards, options) = source else {
+        return Err(Error::config(
+            "--write-idx needs tar shards, and SRC has none: remove the option",
+        ));
+    };
+    let (index, scan, results) = Index::from_shards_writing_idx(&shards, &options)?;
+    let mut dali = DaliIndexes {
+        written: 0,
+        refused: Vec::new(),
+    };
+    for result in results {
+        match result {
+            Ok(_) => dali.written += 1,
+            Err(e) => dali.refused.push(e),
+        }
+    }
+    Ok((index, Some(scan), Some(dali)))
+}
+
+/// The index. Of tar shards in an object store it is made where none is kept, by fetching each.
+fn of_source(source: Source, args: &IndexArgs) -> Result<(Index, Option<ScanReport>)> {
+    let bar = OnceCell::new();
+    let progress = |read, of| {
+        let bar = bar.get_or_init(|| output::progress_of(of, "shards", !args.json));
+        bar.set_position(read);
+    };
+    let opened = match args.share {
+        true => source.index_and_share(&progress),
+        false => source.index(&progress),
+    };
+    if let Some(bar) = bar.get() {
+        bar.finish_and_clear();
+    }
+    opened
+}
+
+fn print_survey(index: &Index, survey: &Survey) -> Result<()> {
+    let formats: Vec<String> = survey
+        .formats
+        .iter()
+        .map(|(format, n)| format!("{n} {format}"))
+        .collect();
+    if !formats.is_empty() {
+        output::line(&format!("formats    {}", formats.join(", ")))?;
+    }
+    if let Some(sizes) = &survey.sizes {
+        print_sizes(index, survey, sizes)?;
+    }
+    let turned: u64 = survey.orientations.values().sum();
+    if turned > 0 {
+        let tags: Vec<String> = survey
+            .orientations
+            .iter()
+            .map(|(tag, n)| format!("{n} x {tag}"))
+            .collect();
+        output::line(&format!(
+            "turned     {turned} by EXIF orientation ({})",
+            tags.join(", ")
+        ))?;
+    }
+    if survey.unreadable > 0 {
+        print_unreadable(survey)?;
+    }
+    Ok(())
+}
+
+/// What samples are labelled with, in words.
+fn labelled(index: &Index, classes: usize) -> String {
+    match (classes, index.label(0)) {
+        (0, Label::Vector(_)) => format!("labels of {} numbers", index.label_width()),
+        (0, _) => "no labels".to_owned(),
+        (1, _) => "1 class".to_owned(),
+        (n, _) => format!("{n} classes"),
+    }
+}
+
+fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()> {
+    let picture = |p: &PictureSize| {
+        let path = index.relative_path(p.id).display();
+        format!("{} x {} ({path})", p.width, p.height)
+    };
+    let (smallest, largest) = (picture(&s.smallest), picture(&s.largest));
+    let sizes = format!("smallest {smallest}, largest {largest}");
+    beside("sizes      ", &sizes)?;
+    output::line(&format!(
+        "           width {} to {}, median {}; height {} to {}, median {}",
+        s.width.min, s.width.max, s.width.median, s.height.min, s.height.max, s.height.median
+    ))?;
+    let megapixels = |pixels: u64| pixels as f64 * 1e-6;
+    let spread = format!(
+        "megapixels: mean {:.3}, median {:.3}, 10% below {:.3}, 90% below {:.3}, 99% \
+         below {:.3}",
+        s.mean_megapixels,
+        s.median_megapixels,
+        megapixels(s.pixels.p10),
+        megapixels(s.pixels.p90),
+        megapixels(s.pixels.p99),
+    );
+    beside("           ", &spread)?;
+    let decoded = u64::try_from(s.decoded_bytes).unwrap_or(u64::MAX);
+    output::line(&format!(
+        "bytes      {} of files, {} as RGB",
+        error::size(survey.encoded_bytes),
+        error::size(decoded)
+    ))
+}
+
+fn print_unreadable(survey: &Survey) -> Result<()> {
+    output::line(&format!(
+        "unreadable {} of {} by their headers: a run stops at the first. Use --on-error skip to \
+         mask them, or --on-error substitute to replace them",
+        survey.unreadable, survey.samples
+    ))?;
+    for fault in survey.faults.iter().take(NAMED) {
+        output::line(&format!(
+            "           {}: {}: {}",
+            fault.path.display(),
+            fault.kind.name(),
+            fault.reason
+        ))?;
+    }
+    let more = survey.unreadable.saturating_sub(NAMED as u64);
+    if more > 0 {
+        output::line(&format!("           and {more} more (--json lists them)"))?;
+    }
+    output::line(
+        "           only headers were read: a run decodes, so `bench` may count more, cut off or broken",
+    )?;
+    Ok(())
+}
+
+/// What else samples of shards have: nothing is wrong with it, so no warning.
+fn other_fields(scan: &ScanReport) -> Option<String> {
+    let fields = scan.other_fields.iter().enumerate();
+    let fields = fields.map(|(i, (extension, &samples))| {
+        // The unit once.
+        let unit = if i == 0 { " samples" } else { "" };
+        format!("{extension} ({}{unit})", output::grouped(samples))
+    });
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| format!("other fields: {}", fields.join(", ")))
+}
+
+/// Says what the scan left out, on stderr: never silent.
+pub fn print_skipped(scan: Option<&ScanReport>) {
+    let Some(scan) = scan else { return };
+    for damaged in scan.damaged.iter().take(NAMED) {
+        let damaged = flags::in_place(&damaged.to_string());
+        output::complain(&format!("warning: {damaged}"));
+    }
+    if let Some(more @ 1..) = scan.damaged.len().checked_sub(NAMED) {
+        output::complain(&format!(
+            "warning: and {more} more shards are damaged (`featherload index --json` lists them)"
+        ));
+    }
+    for (reason, skipped) in &scan.skipped {
+        let named = skipped.examples.iter().map(|p| p.display().to_string());
+        let named: Vec<String> = named.collect();
+        output::complain(&format!(
+            "left out: {} x {reason} (such as {})",
+            skipped.count,
+            named.join(", ")
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_wherever_a_long_text_has_them() {
+        let mut text = vec![b' '; 3 << 20];
+        assert!(!has_frames(&text[..]).unwrap());
+        for at in [0, (1 << 20) - 3, (2 << 20) - 20, text.len() - 8] {
+            text[at..at + 8].copy_from_slice(b"\"frames\"");
+            assert!(has_frames(&text[..]).unwrap(), "{at}");
+            text[at..at + 8].fill(b' ');
+        }
+    }
+
+    #[test]
+    fn other_fields_are_one_line_or_none() {
+        let mut scan = ScanReport::default();
+        assert_eq!(other_fields(&scan), None);
+        for (extension, samples) in [("json", 1_200), ("seg.png", 7), ("txt", 1_234_567)] {
+            scan.other_fields.insert(extension.into(), samples);
+        }
+        let want = "other fields: json (1,200 samples), seg.png (7), txt (1,234,567)";
+        assert_eq!(other_fields(&scan).unwrap(), want);
+    }
+}

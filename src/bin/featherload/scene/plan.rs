@@ -1,0 +1,228 @@
+//! `--plan` of the commands over a scene: the memory of a run, printed before it begins.
+
+use std::path::Path;
+
+use featherload::scene::{SceneDeviceMemory, SceneForecast, SceneWorkerMemory};
+use featherload::{Error, Result, error};
+
+use crate::flags;
+use crate::outcome::Outcome;
+use crate::output::{self, grouped, line, mib_at_most};
+
+/// Prints a forecast, and then why the run is refused, where it is. `slot` is what a slot of
+/// the ring holds, one and several of it.
+///
+/// # Errors
+/// The refusal.
+pub fn print(
+    scene: &Path,
+    (forecast, refusal): (SceneForecast, Option<Error>),
+    slot: &[String; 2],
+    json: bool,
+) -> Result<Outcome> {
+    match (json, refusal) {
+        (true, Some(refusal)) => return Err(refusal),
+        (true, None) => output::json(&forecast)?,
+        (false, refusal) => {
+            print_text(scene, &forecast, slot)?;
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Result<()> {
+    let m = &f.memory;
+    line(&format!(
+        "{} | {} | {} | {}",
+        scene.display(),
+        counted(f.images, "image", "images"),
+        [(f.masks, "mask", "masks"), (f.depths, "depth", "depths")]
+            .map(|(n, one, more)| counted(n, one, more))
+            .join(", "),
+        counted(u64::from(m.workers), "worker", "workers"),
+    ))?;
+    line("")?;
+    if !f.store.in_file {
+        row(
+            m.store_bytes,
+            "decoded images, in memory, shared by all processes",
+        )?;
+    }
+    let (slots, each) = (u64::from(m.depth), mib_at_most(m.slot_bytes));
+    row(
+        m.ring_bytes,
+        &match (m.workers, &f.device) {
+            (_, Some(_)) => "messages to workers: batches are made on the device".to_owned(),
+            (0, None) => format!("2 {many} of {each:.1} MiB"),
+            (_, None) => {
+                let of = if slots == 1 { one } else { many };
+                format!("{slots} {of} of {each:.1} MiB, shared by all processes")
+            }
+        },
+    )?;
+    if m.masks_bytes > 0 {
+        row(
+            m.masks_bytes,
+            "masks, one bit a pixel, twice while they are put in order",
+        )?;
+    }
+    if m.maps_bytes > 0 {
+        row(
+            m.maps_bytes,
+            "maps of cameras, to straighten images, shared by all processes",
+        )?;
+    }
+    row(m.tables_bytes, "cameras, poses, names, tables")?;
+    row(
+        m.fixed_bytes,
+        &match (&f.device, m.workers) {
+            (Some(_), _) => "main process with the device's driver, coordinator".to_owned(),
+            (None, 0) => "this process".to_owned(),
+            (None, _) => "main process, coordinator".to_owned(),
+        },
+    )?;
+    let w = &m.worker;
+    row(
+        w.total_bytes * u64::from(m.workers.max(1)),
+        &match m.workers {
+            0 => format!("to decode: {}", parts(w)),
+            1 => format!("1 worker: {}", parts(w)),
+            n => format!(
+                "{n} workers, {:.1} MiB each: {}",
+                mib_at_most(w.total_bytes),
+                parts(w)
+            ),
+        },
+    )?;
+    row(m.total_bytes, "in all: PSS of all processes at most")?;
+    if m.reading_masks_bytes > m.running_bytes {
+        line(&format!(
+            "{:>14}(while masks are read; {:.1} MiB after that)",
+            "",
+            mib_at_most(m.running_bytes)
+        ))?;
+    }
+    line("")?;
+    match &f.store.folder {
+        None => told("images", "in memory")?,
+        Some(folder) => told(
+            "images",
+            &format!(
+                "in a file of {} in {}",
+                error::size(f.store.bytes),
+                folder.display()
+            ),
+        )?,
+    }
+    if let (Some(room), Some(limit)) = (f.store.room_bytes, &f.limit) {
+        told(
+            "why",
+            &format!(
+                "with images in memory the run takes {}, and there is room for {}",
+                error::needed(f.store.needed_bytes),
+                error::room(room)
+            ),
+        )?;
+        let kept = match room < limit.bytes {
+            true => "; a quarter is kept for the trainer",
+            false => "",
+        };
+        told(
+            "limit",
+            &format!(
+                "{} ({}{kept})",
+                error::room(limit.bytes),
+                flags::in_place(limit.by)
+            ),
+        )?;
+    }
+    if let Some(image) = &f.largest {
+        told(
+            "largest",
+            &format!(
+                "{} ({}, {} x {}) takes the most to decode: {}",
+                image.path.display(),
+                image.format,
+                image.width,
+                image.height,
+                error::size(image.scratch_bytes)
+            ),
+        )?;
+    }
+    match &f.device {
+        Some(device) => print_device(device),
+        None => Ok(()),
+    }
+}
+
+fn print_device(d: &SceneDeviceMemory) -> Result<()> {
+    line("")?;
+    line("On the device, its context apart:")?;
+    row(d.image_bytes, "decoded images")?;
+    row(
+        d.batch_bytes,
+        &format!(
+            "{} and the kernel",
+            counted(u64::from(d.batches), "batch", "batches")
+        ),
+    )?;
+    row(d.scene_bytes, "cameras, masks, tables")?;
+    if d.decoder_bytes > 0 {
+        row(
+            d.decoder_bytes,
+            "to decode JPEGs, until all images are there",
+        )?;
+    }
+    row(d.total_bytes, "in all")?;
+    if let Some(limit) = d.limit_bytes {
+        told(
+            "limit",
+            &format!("{} (--gpu-memory-limit)", error::room(limit)),
+        )?;
+    }
+    match d.host_image_bytes {
+        0 => Ok(()),
+        bytes => told(
+            "images",
+            &format!(
+                "{} do not fit and are read from the host's memory",
+                error::size(bytes)
+            ),
+        ),
+    }
+}
+
+/// What a worker takes, but for what is nothing.
+fn parts(w: &SceneWorkerMemory) -> String {
+    let parts = [
+        (w.decode_bytes, "to decode"),
+        (w.alpha_bytes, "alpha"),
+        (w.depth_bytes, "depths"),
+        (w.view_bytes, "copies for the view"),
+        (w.file_buffer_bytes, "on the way to the file"),
+        (w.input_bytes, "the longest file"),
+        (w.process_bytes, "the process"),
+    ];
+    let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
+    let parts = parts.map(|(bytes, what)| format!("{:.1} {what}", mib_at_most(bytes)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn row(bytes: u64, what: &str) -> Result<()> {
+    line(&format!("{:>10.1} MiB {what}", mib_at_most(bytes)))
+}
+
+fn told(what: &str, text: &str) -> Result<()> {
+    line(&format!("{what:<10} {text}"))
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    match n {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        n => format!("{} {many}", grouped(n)),
+    }
+}

@@ -1,0 +1,122 @@
+//! The arguments of `featherload rays`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, ValueEnum};
+use featherload::options::cli;
+use featherload::rays::{RaySampler, Rays, RaysBuilder};
+use featherload::{Error, Result};
+
+use crate::loader_args::RankArgs;
+use crate::run_length::parse_seconds;
+use crate::scene::args::{SceneReading, SceneRunArgs};
+use crate::worker_counts::{WorkerCounts, parse_counts};
+
+/// Draw batches of rays from a scene. Reports rays per second, start and memory.
+#[derive(Args)]
+pub struct RaysArgs {
+    /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
+    /// or one such file; or a model's folder, such as sparse/1.
+    #[arg(help_heading = cli::SOURCE)]
+    scene: PathBuf,
+
+    #[command(flatten)]
+    pub reading: SceneReading,
+
+    /// Rays of a step.
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS, help_heading = cli::ORDER)]
+    pub rays: u64,
+
+    #[command(flatten)]
+    pub run: SceneRunArgs,
+
+    /// How rays are spread over the images: all pixels alike, or all images alike.
+    #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"], help_heading = cli::ORDER)]
+    sampler: Spread,
+
+    /// Patches of N x N pixels.
+    #[arg(long, value_name = "N", conflicts_with = "pairs", help_heading = cli::RECIPE)]
+    patches: Option<u32>,
+
+    /// Pixels between two of a patch.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "patches", help_heading = cli::RECIPE)]
+    dilation: u32,
+
+    /// Pairs of pixels, at most N rows and columns apart.
+    #[arg(long, value_name = "N", help_heading = cli::RECIPE)]
+    pairs: Option<u32>,
+
+    /// Images that join at each step, so that the first steps need few; 0: all at once.
+    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING, help_heading = cli::ORDER)]
+    joining: u32,
+
+    #[command(flatten)]
+    pub place: RankArgs,
+
+    /// Draw the scene, and one more step's rays as dots in their colours.
+    #[arg(long, value_name = "FILE", conflicts_with = "rss", help_heading = cli::OUTPUT)]
+    pub svg: Option<PathBuf>,
+
+    /// In place of rates, the memory of all processes with these numbers of workers, once
+    /// every image is decoded: steady PSS, as `featherload rss` has it.
+    #[arg(long, value_name = "N,N,...", value_parser = parse_counts, conflicts_with_all = ["num_workers", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
+    pub rss: Option<WorkerCounts>,
+
+    /// How long `--rss` samples each number of workers, 0.5 to 600.
+    #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, requires = "rss", help_heading = cli::MEASURE)]
+    pub seconds: f64,
+
+    /// Print the memory of the run before it begins, and end: what takes how much, and whether
+    /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
+    #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
+    pub plan: bool,
+
+    /// One JSON object on stdout.
+    #[arg(long, help_heading = cli::OUTPUT)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Spread {
+    Uniform,
+    ByImage,
+}
+
+/// To be read from a list of words.
+#[derive(Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: RaysArgs,
+}
+
+impl RaysArgs {
+    /// Out of the words behind `rays`.
+    pub fn parsed(words: impl Iterator<Item = OsString>) -> Result<Self> {
+        let words = std::iter::once(OsString::from("rays")).chain(words);
+        let alone = Alone::try_parse_from(words).map_err(|e| Error::config(e.to_string()))?;
+        Ok(alone.args)
+    }
+
+    pub fn scene(&self) -> &Path {
+        &self.scene
+    }
+
+    pub fn builder(&self) -> RaysBuilder {
+        let sampler = match (self.patches, self.pairs, self.sampler) {
+            (Some(size), ..) => RaySampler::Patches {
+                size,
+                dilation: self.dilation,
+            },
+            (None, Some(radius), _) => RaySampler::Pairs { radius },
+            (None, None, Spread::Uniform) => RaySampler::Uniform,
+            (None, None, Spread::ByImage) => RaySampler::ByImage,
+        };
+        self.run
+            .apply(Rays::builder(self.reading.source(&self.scene)))
+            .rays(self.rays)
+            .sampler(sampler)
+            .joining(self.joining)
+            .rank(self.place.rank().unwrap_or_default())
+    }
+}

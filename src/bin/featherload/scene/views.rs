@@ -1,0 +1,151 @@
+//! `featherload views`: shows whole images of a scene and reports rate, start, memory.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use featherload::Result;
+use featherload::options::cli;
+use featherload::views::{View, ViewField, Views, ViewsBuilder};
+use serde::Serialize;
+use twox_hash::XxHash3_128;
+
+use crate::loader_args::RankArgs;
+use crate::outcome::Outcome;
+use crate::output;
+use crate::scene::args::{SceneReading, SceneRunArgs};
+use crate::scene::plan;
+use crate::scene::run::{self, RunTexts, Seen};
+
+/// Show whole images of a scene, one a step. Reports images per second, start and memory.
+#[derive(Args)]
+pub struct ViewsArgs {
+    /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
+    /// or one such file; or a model's folder, such as sparse/1.
+    #[arg(help_heading = cli::SOURCE)]
+    scene: PathBuf,
+
+    #[command(flatten)]
+    reading: SceneReading,
+
+    #[command(flatten)]
+    run: SceneRunArgs,
+
+    /// Straighten images: as a pinhole camera sees them, masks and depths with them.
+    #[arg(long, help_heading = cli::RECIPE)]
+    undistort: bool,
+
+    /// Give images as floats from 0 to 1: four bytes a number instead of one.
+    #[arg(long, help_heading = cli::RECIPE)]
+    float: bool,
+
+    /// Show images in the scene's order, and not in a new random one each epoch.
+    #[arg(long, help_heading = cli::ORDER)]
+    no_shuffle: bool,
+
+    #[command(flatten)]
+    place: RankArgs,
+
+    /// Print the memory of the run before it begins, and end: what takes how much, and whether
+    /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
+    #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
+    plan: bool,
+
+    /// One JSON object on stdout.
+    #[arg(long, help_heading = cli::OUTPUT)]
+    json: bool,
+}
+
+/// Names are the contract of `--json`.
+#[derive(Serialize)]
+struct Rates {
+    /// From the arrival of the first view on; none of a run that is too short to measure, as
+    /// `too_short` then says.
+    views_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_short: Option<String>,
+    /// The same once every image was decoded; none where that never came, or too late.
+    warm_views_per_s: Option<f64>,
+    /// Of images alone, once every image was decoded.
+    warm_mpixels_per_s: Option<f64>,
+    first_view_ms: f64,
+    /// When every image was decoded.
+    decoded_ms: Option<f64>,
+}
+
+impl ViewsArgs {
+    fn builder(&self) -> ViewsBuilder {
+        self.run
+            .apply(Views::builder(self.reading.source(&self.scene)))
+            .undistort(self.undistort)
+            .float(self.float)
+            .shuffle(!self.no_shuffle)
+            .rank(self.place.rank().unwrap_or_default())
+    }
+}
+
+pub fn run(args: ViewsArgs) -> Result<Outcome> {
+    let began = Instant::now();
+    if args.plan {
+        let forecast = args.builder().forecast_with_refusal()?;
+        let views = ["view".to_owned(), "views".to_owned()];
+        return plan::print(&args.scene, forecast, &views, args.json);
+    }
+    run::outcome(show(&args, began))
+}
+
+fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
+    let mut views = args.builder().build()?;
+    let see = |view: &View, hash: Option<&mut XxHash3_128>| {
+        if let Some(hash) = hash {
+            add(hash, view)?;
+        }
+        Ok((view.height() * view.width()) as u64)
+    };
+    let (units, how) = (["view", "views"], (&args.run, args.json));
+    let run = run::measure(&mut views, how, began, units, Views::next_view, see)?;
+    let rate = |seen: Seen| (run.now.steps - seen.steps) as f64 / run.since(seen);
+    let mpixels = |seen: Seen| (run.now.parts - seen.parts) as f64 / 1e6 / run.since(seen);
+    let rates = Rates {
+        views_per_s: run.first.map(rate),
+        too_short: run.too_short.clone(),
+        warm_views_per_s: run.warm.map(rate),
+        warm_mpixels_per_s: run.warm.map(mpixels),
+        first_view_ms: run.first_ms,
+        decoded_ms: run.decoded_ms,
+    };
+    let work = run.run.work.clone();
+    let mut text = match rates.warm_views_per_s.or(rates.views_per_s) {
+        Some(rate) => format!("{rate:>8.1} views/s"),
+        None => format!(
+            " views/s  {}",
+            rates.too_short.as_deref().unwrap_or_default()
+        ),
+    };
+    if let Some(rate) = rates.warm_mpixels_per_s {
+        text += &format!(" ({rate:.0} M pixels/s)");
+    }
+    let texts = RunTexts {
+        counts: format!(
+            "{} views of {} images",
+            output::grouped(run.now.steps),
+            output::grouped(run.run.images),
+        ),
+        rate: text,
+        first: "first",
+        unit: "views",
+        stages: &[("decode", work.decode_s), ("show", work.show_s)],
+        note: None,
+    };
+    run.report((&args.scene, args.json), &rates, &texts)
+}
+
+/// Step and number, then the bytes of each array, whichever of them may be missing.
+fn add(hash: &mut XxHash3_128, view: &View) -> Result<()> {
+    hash.write(&view.step().to_le_bytes());
+    hash.write(&view.index().to_le_bytes());
+    for field in ViewField::ALL {
+        hash.write(view.bytes(field)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! COLMAP models, binary and text: cameras, images and points.
+//!
+//! In the consumer. Files are read, not mapped, and no count of theirs is believed
+//! before the file is known to be long enough. The 2D points of images and the tracks
+//! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
+//! read: images have their own poses.
+//!
+//! - `folders`: where models and images lie; `image`: one image of a model;
+//! - `models`: the camera models by number and name, and which lens each is;
+//! - `binary`, `text`: the two forms; `reading`: fields of a binary file; `lines`: lines of a
+//!   text file.
+
+mod binary;
+mod folders;
+mod image;
+mod lines;
+mod models;
+mod reading;
+mod text;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::scene::data::bounds;
+use crate::scene::data::declared::Declared;
+use crate::scene::data::found::{Found, FoundFrame, Repeated};
+use crate::scene::data::names;
+use crate::scene::data::options::SceneFormat;
+use crate::scene::data::points::{Points, PointsFile};
+use crate::scene::data::scene::{Placement, Pose, Split, rotation};
+
+pub use folders::ModelFolder;
+pub(super) use folders::model_folder;
+use image::ModelImage;
+use models::ModelCamera;
+
+/// The lists of a scene that say which frames are for what.
+const LISTS: [(&str, Split); 3] = [
+    ("test_list.txt", Split::Test),
+    ("validation_list.txt", Split::Eval),
+    ("train_list.txt", Split::Train),
+];
+
+/// The scene whose folder, or whose model's folder, this is.
+pub(super) fn open(root: &Path) -> Result<Found> {
+    let model = model_folder(root).ok_or_else(|| {
+        Error::dataset(
+            root,
+            "no COLMAP model: no cameras.bin or cameras.txt in sparse/0, sparse, \
+             colmap/sparse/0, colmap/sparse, colmap_text, or here",
+        )
+    })?;
+    let binary = model.join("cameras.bin").exists();
+    let text = model.join("cameras.txt").exists();
+    let mut notes = Vec::new();
+    if binary && text {
+        notes.push("the model is there as binary and as text: the binary one is read".into());
+    }
+    let ignored: Vec<&str> = ["rigs.bin", "frames.bin", "rigs.txt", "frames.txt"]
+        .into_iter()
+        .filter(|name| model.join(name).exists())
+        .collect();
+    if !ignored.is_empty() {
+        notes.push(format!(
+            "{}: not read, since each image has its own pose",
+            ignored.join(", ")
+        ));
+    }
+    let (file, cameras, images, points) = match binary {
+        true => {
+            let file = model.join("images.bin");
+            let cameras = binary::cameras(&model.join("cameras.bin"))?;
+            (
+                file.clone(),
+                cameras,
+                binary::images(&file)?,
+                "points3D.bin",
+            )
+        }
+        false => {
+            let file = model.join("images.txt");
+            let cameras = text::cameras(&model.join("cameras.txt"))?;
+            let (images, more) = text::images(&file)?;
+            notes.extend(more);
+            (file.clone(), cameras, images, "points3D.txt")
+        }
+    };
+    if images.is_empty() {
+        return Err(Error::dataset(file, "no images: the model is empty"));
+    }
+    // Somebody may name the model.
+    let is_named = model.components().eq(root.components());
+    let root = match is_named {
+        true => folders::scene_of_model(&model, &images),
+        false => root.to_owned(),
+    };
+    let models = folders::count_models(&root, &model);
+    notes.extend(folders::larger_model(&models).filter(|_| !is_named));
+    let folder = folders::images_folder(&root, &images).ok_or_else(|| {
+        let what = "no folder images, input or rgb beside the COLMAP model: put its images there";
+        Error::dataset(&root, what)
+    })?;
+    let (mut frames, repeated) = frames(&file, &cameras, images, &folder)?;
+    notes.extend(repeated);
+    let is_listed = read_lists(&root, &mut frames)?;
+    let points = model.join(points);
+    Ok(Found {
+        format: SceneFormat::Colmap,
+        root,
+        base: folder,
+        file,
+        frames,
+        // As nerfstudio's parser: what COLMAP takes for gravity, -y, becomes +z.
+        before_orientation: Some([
+            [1.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 1.0, 0.0],
+            [0.0, -1.0, 0.0, 0.0],
+        ]),
+        orientation: None,
+        applied: Placement::default(),
+        scale: None,
+        depth_unit: None,
+        points: Some(PointsFile::Colmap(points)),
+        is_listed,
+        notes,
+        models,
+    })
+}
+
+/// The points of a model, in its world.
+pub(super) fn points(file: &Path) -> Result<Points> {
+    match file.extension().is_some_and(|extension| extension == "txt") {
+        true => text::points(file),
+        false => binary::points(file),
+    }
+}
+
+fn frames(
+    file: &Path,
+    cameras: &HashMap<u32, ModelCamera>,
+    images: Vec<ModelImage>,
+    folder: &Path,
+) -> Result<(Vec<FoundFrame>, Option<String>)> {
+    let mut repeated = Repeated::default();
+    let mut declared: HashMap<u32, Declared> = HashMap::new();
+    let mut seen = HashSet::with_capacity(images.len());
+    let mut frames = Vec::with_capacity(images.len());
+    for image in images {
+        let error =
+            |what: String| Error::dataset(file, format!("{} ({:?}): {what}", image.at, image.name));
+        let camera = match declared.get(&image.camera) {
+            Some(known) => *known,
+            None => {
+                let camera = cameras
+                    .get(&image.camera)
+                    .ok_or_else(|| error(format!("camera {} is not in the model", image.camera)))?;
+                let new = camera.declared()?;
+                declared.insert(image.camera, new);
+                new
+            }
+        };
+        let pose = pose(image.quaternion, image.translation).map_err(&error)?;
+        if image.name.is_empty() {
+            return Err(error("an image without a name".into()));
+        }
+        if !seen.insert(image.name.clone()) {
+            repeated.add(&image.at);
+        }
+        frames.push(FoundFrame {
+            at: image.at,
+            number: image.id,
+            folder: folder.to_owned(),
+            path: PathBuf::from(&image.name),
+            name: image.name,
+            mask: None,
+            depth: None,
+            declared: camera,
+            pose,
+            time: None,
+            split: None,
+            rolling_shutter: None,
+            fisheye_crop_radius: None,
+        });
+    }
+    Ok((frames, repeated.note()))
+}
+
+/// From world-to-camera, as COLMAP writes it, to camera-to-world.
+fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
+    let bad = quaternion.iter().chain(&t).find(|value| !value.is_finite());
+    if let Some(value) = bad {
+        return Err(format!("{value} in its pose is not a number"));
+    }
+    let norm = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
+    if !(norm > 1e-9 && norm.is_finite()) {
+        return Err(format!(
+            "its quaternion has length {}, which is not a rotation",
+            bounds::shown_number(norm)
+        ));
+    }
+    // Rows of the rotation from world to camera are columns of its inverse.
+    let rows = rotation(quaternion.map(|q| q / norm));
+    let pose = Pose([0, 1, 2].map(|i| {
+        let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
+        [a, b, c, -(a * t[0] + b * t[1] + c * t[2])]
+    }));
+    bounds::check_pose(&pose.0)?;
+    Ok(pose)
+}
+
+/// Marks frames by `train_list.txt` and its like; false where there is none of them.
+fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
+    let numbers = names::by_name(frames);
+    let mut any = false;
+    for (name, split) in LISTS {
+        let path = root.join(name);
+        if !path.exists() {
+            continue;
+        }
+        any = true;
+        text::each_name(&path, &mut |line, number| {
+            let Some(named) = numbers.get(&names::key(line)) else {
+                let what = format!("{} is not an image of the model", bounds::quoted(line));
+                return Err(Error::dataset_line(&path, number, what));
+            };
+            for frame in named {
+                frames[*frame].split = Some(split);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(any)
+}

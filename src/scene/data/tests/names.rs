@@ -1,0 +1,263 @@
+//! Names that another system wrote.
+
+use serde_json::json;
+
+use super::written::{Folder, Model, as_is, frame};
+use crate::scene::data::scene::Scene;
+
+/// A scene of one `transforms.json` with these names, and these files.
+fn scene_of(names: &[&str], files: &[&str]) -> (Folder, String) {
+    let folder = Folder::new();
+    for file in files {
+        folder.picture(file, 8, 6);
+    }
+    let frames: Vec<_> = (names.iter().enumerate())
+        .map(|(i, name)| frame(name, i as f64))
+        .collect();
+    folder.json(
+        "transforms.json",
+        &json!({"fl_x": 7, "w": 8, "h": 6, "frames": frames}),
+    );
+    let said = match folder.open(&as_is()) {
+        Ok(scene) => files_of(&folder, &scene),
+        Err(e) => e.to_string(),
+    };
+    (folder, said)
+}
+
+/// The files of the frames by the order of their poses, then notes.
+fn files_of(folder: &Folder, scene: &Scene) -> String {
+    let mut frames: Vec<_> = scene.frames.iter().collect();
+    frames.sort_by(|a, b| a.pose.centre()[0].total_cmp(&b.pose.centre()[0]));
+    let file = |path: &std::path::Path| {
+        path.strip_prefix(folder.path())
+            .unwrap()
+            .display()
+            .to_string()
+    };
+    let files: Vec<String> = frames.iter().map(|f| file(&f.image)).collect();
+    format!("{} | {}", files.join(" "), scene.notes.join(" | "))
+}
+
+#[test]
+fn a_name_of_another_system_finds_its_file() {
+    let cases: [(&[&str], &[&str], &str, &str); 10] = [
+        (
+            &["images\\0.png", ".\\images\\1.png"],
+            &["images/0.png", "images/1.png"],
+            "images/0.png images/1.png",
+            "backslashes: 2, first \"images\\\\0.png\"",
+        ),
+        (
+            &[
+                "C:\\Users\\me\\data\\images\\0.png",
+                "C:/Users/me/data/images/1.png",
+            ],
+            &["images/0.png", "images/1.png"],
+            "images/0.png images/1.png",
+            "another machine, found by their last parts: 2",
+        ),
+        (
+            &[
+                "/home/me/data/images/0.png",
+                "/home/me/data/images/sub/0.png",
+            ],
+            &["images/0.png", "images/sub/0.png"],
+            "images/0.png images/sub/0.png",
+            "another machine, found by their last parts: 2",
+        ),
+        (
+            &["/home/me/images/0.png"],
+            &["0.png"],
+            "0.png",
+            "found by their last parts: 1",
+        ),
+        // The folder of images has another name there.
+        (
+            &["/home/me/frames/0.png", "/home/me/frames/sub/0.png"],
+            &["images/0.png", "images/sub/0.png"],
+            "images/0.png images/sub/0.png",
+            "found by their last parts: 2",
+        ),
+        (
+            &["images/0.jpg", "images/1.PNG"],
+            &["images/0.JPG", "images/1.png"],
+            "images/0.JPG images/1.png",
+            "another case or Unicode form than their files: 2",
+        ),
+        (
+            &["images/Co\u{301}pia.png"],
+            &["images/C\u{f3}pia.png"],
+            "images/C\u{f3}pia.png",
+            "another case or Unicode form than their files: 1",
+        ),
+        (
+            &["images/C\u{f3}pia.png"],
+            &["Images/Co\u{301}pia.PNG"],
+            "Images/Co\u{301}pia.PNG",
+            "another case or Unicode form than their files: 1",
+        ),
+        (
+            &["./images/0"],
+            &["images/0.PNG"],
+            "images/0.PNG",
+            "another case or Unicode form than their files: 1",
+        ),
+        // What is there is never looked for elsewhere.
+        (
+            &["images/a.png", "images/A.png", "images\\a.png"],
+            &["images/a.png", "images/A.png", "images\\a.png"],
+            "images/a.png images/A.png images\\a.png",
+            "",
+        ),
+    ];
+    for (names, files, due, note) in cases {
+        let (_folder, said) = scene_of(names, files);
+        let (found, notes) = said.split_once(" | ").unwrap_or((&said, ""));
+        assert_eq!(found, due, "{said}");
+        assert!(
+            notes.contains(note) && notes.is_empty() == note.is_empty(),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_name_that_could_be_two_files_is_refused() {
+    let (_folder, said) = scene_of(&["images/a.png"], &["images/A.png", "images/a.PNG"]);
+    assert!(said.contains("frames[0]: \"a.png\" is not in"), "{said}");
+    assert!(said.contains("A.png") && said.contains("a.PNG"), "{said}");
+    let (_folder, said) = scene_of(&["/a/cam0/0.png", "/a/cam1/0.png"], &["0.png"]);
+    assert!(
+        said.contains("frames[1]: \"/a/cam0/0.png\" and \"/a/cam1/0.png\" both mean"),
+        "{said}"
+    );
+    let (_folder, said) = scene_of(&["images/A.png", "images/a.png"], &["images/a.png"]);
+    assert!(said.contains("both mean"), "{said}");
+    // Only the file's name is no match for a relative name.
+    let (_folder, said) = scene_of(&["cam0/0.png"], &["0.png"]);
+    assert!(said.contains("1 of 1 images are missing"), "{said}");
+}
+
+/// instant-ngp writes names from the folder that it was started in.
+#[test]
+fn a_relative_name_may_begin_before_the_scene() {
+    let folder = Folder::new();
+    folder.picture("fox/images/0.png", 8, 6);
+    let top = json!({"fl_x": 7, "frames": [frame("data/nerf/fox/images/0.png", 0.0)]});
+    folder.json("fox/transforms.json", &top);
+    let scene = Scene::open(folder.join("fox"), &as_is()).unwrap();
+    assert_eq!(scene.frames[0].image, folder.join("fox/images/0.png"));
+    let notes = scene.notes.join("\n");
+    assert!(notes.contains("found by their last parts: 1"), "{notes}");
+}
+
+#[test]
+fn images_of_another_folder_are_never_taken() {
+    for name in [
+        "test/images/0.png",
+        "old/images/0.png",
+        "test\\images\\0.png",
+    ] {
+        let (_folder, said) = scene_of(&[name], &["images/0.png"]);
+        assert!(said.contains("1 of 1 images are missing"), "{name}: {said}");
+    }
+    // Two folders have such an image.
+    let files = ["images/0.png", "rgb/0.png"];
+    let (_folder, said) = scene_of(&["/home/me/frames_of_mine/0.png"], &files);
+    assert!(said.contains("1 of 1 images are missing"), "{said}");
+}
+
+#[test]
+fn an_image_is_never_its_own_mask_or_depth() {
+    let files = ["cam1/0.png", "cam1/1.png", "masks/cam1/0.png"];
+    for (mask, depth, due) in [
+        ("masks/cam1/1.png", "masks/cam1/0.png", (1, 0)),
+        ("/old/scene/masks/cam1/1.png", "masks/cam1/0.png", (1, 0)),
+        ("/old/scene/segments/cam1/1.png", "masks/cam1/0.png", (1, 0)),
+        ("/old/scene/masks/cam1/0.png", "depths/cam1/1.png", (0, 1)),
+        ("masks/cam1/0.png", "/old/scene/depths/cam1/1.png", (0, 1)),
+        ("masks/cam1/0.png", "/old/cam1/1.png", (0, 1)),
+    ] {
+        let folder = Folder::new();
+        for file in files {
+            folder.picture(file, 8, 6);
+        }
+        let mut frames = [frame("cam1/0.png", 0.0), frame("cam1/1.png", 1.0)];
+        frames[1]["mask_path"] = json!(mask);
+        frames[1]["depth_file_path"] = json!(depth);
+        folder.json("transforms.json", &json!({"fl_x": 7, "frames": frames}));
+        let scene = folder.open(&as_is()).unwrap();
+        let missing = (scene.missing.masks, scene.missing.depths);
+        assert_eq!(missing, due, "{mask} {depth}");
+    }
+}
+
+#[test]
+fn masks_depths_points_and_lists_follow_the_same_rule() {
+    let folder = Folder::new();
+    for file in ["images/0.png", "images/1.png", "masks/0.PNG", "depth/0.png"] {
+        folder.picture(file, 8, 6);
+    }
+    folder.write("cloud.ply", "ply\n");
+    let mut frames = [frame("images\\0.png", 0.0), frame("images\\1.png", 1.0)];
+    frames[0]["mask_path"] = json!("masks\\0.png");
+    frames[0]["depth_file_path"] = json!("D:\\scene\\depth\\0.png");
+    let top = json!({"fl_x": 7, "w": 8, "h": 6, "frames": frames, "ply_file_path": ".\\cloud.ply",
+        "train_filenames": ["images/0.png"], "val_filenames": ["images\\1.png"]});
+    folder.json("transforms.json", &top);
+    let scene = folder.open(&as_is()).unwrap();
+    let first = &scene.frames[0];
+    assert_eq!(first.mask, Some(folder.join("masks/0.PNG")));
+    assert_eq!(first.depth, Some(folder.join("depth/0.png")));
+    assert!(scene.report().has_points && scene.missing.points.is_none());
+    assert_eq!(scene.frames_of(crate::scene::data::scene::Split::Eval), [1]);
+}
+
+#[test]
+fn names_of_a_model_find_their_files() {
+    let folder = Folder::new();
+    let mut model = Model::small();
+    model.write_images(&folder);
+    for (image, name) in model
+        .images
+        .iter_mut()
+        .zip(["B.PNG", "images/a.png", "sub\\c.png"])
+    {
+        image.3 = name.into();
+    }
+    folder.write("sparse/0/cameras.bin", model.cameras_bin());
+    folder.write("sparse/0/images.bin", model.images_bin());
+    let scene = folder.open(&as_is()).unwrap();
+    let images: Vec<_> = scene.frames.iter().map(|f| f.image.clone()).collect();
+    assert_eq!(
+        images,
+        ["b", "a", "sub/c"].map(|n| folder.join(&format!("images/{n}.png")))
+    );
+    // A model without points3D says so.
+    assert_eq!(
+        scene.missing.points,
+        Some(folder.join("sparse/0/points3D.bin"))
+    );
+    assert_eq!(scene.points().unwrap(), None);
+}
+
+#[test]
+fn a_missing_point_cloud_costs_only_the_points() {
+    let folder = Folder::new();
+    folder.picture("images/0.png", 8, 6);
+    let top =
+        json!({"fl_x": 7, "ply_file_path": "gone.ply", "frames": [frame("images/0.png", 0.0)]});
+    folder.json("transforms.json", &top);
+    let scene = folder.open(&as_is()).unwrap();
+    assert_eq!(scene.points().unwrap(), None);
+    let report = scene.report();
+    assert!(!report.has_points);
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["missing_points"], json!(folder.join("gone.ply")));
+    assert_eq!(
+        (&json["missing"], &json["missing_masks"]),
+        (&json!(0), &json!(0))
+    );
+    assert!(scene.missing.lines()[0].contains("gone.ply"));
+}

@@ -1,0 +1,399 @@
+//! Which pixel a ray looks through.
+//!
+//! In every process. A pure function of (seed, step, rank, ray) and of the table: no state,
+//! no rejection. One call of the generator and two searches a unit, by images and by rows.
+//! Never in here: what a ray is made of from its pixel.
+
+use super::bits::MaskView;
+use super::form::{Image, Parts};
+use super::random::{Drawn, below};
+use super::sampler::RaySampler;
+use super::table::{RayStep, RayTable};
+
+/// One pixel of one image, all from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Pixel {
+    /// The image, by its number in the scene.
+    pub image: u32,
+    pub row: u32,
+    pub col: u32,
+}
+
+/// No mask was given for this image, or one with other pixels than the table counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrongMask {
+    pub(crate) image: u32,
+}
+
+impl RayTable {
+    /// The pixel of one ray of a step. The sequence has no end: n rays are its first n.
+    ///
+    /// `mask` is asked for the image of the ray, where it has one. For patches it gives
+    /// the [`eroded`](super::eroded) mask, as the table was made with.
+    ///
+    /// Takes the time of one call of Philox, a search over images, one over rows, and a
+    /// look at one row of the mask. The second of a pair looks at 2 x radius + 1 rows
+    /// where there is a mask or a disc.
+    #[cfg(test)]
+    pub(crate) fn pixel<'m>(
+        &self,
+        step: &RayStep,
+        ray: u64,
+        mut mask: impl FnMut(u32) -> Option<MaskView<'m>>,
+    ) -> Result<Pixel, WrongMask> {
+        let draws = self.draws(step);
+        let per_unit = u64::from(self.sampler().rays_per_unit());
+        let (unit, within) = match per_unit {
+            1 => (ray, 0),
+            _ => (ray / per_unit, (ray % per_unit) as u32),
+        };
+        let first = draws.first(unit, &mut mask)?;
+        match self.sampler() {
+            RaySampler::Uniform | RaySampler::ByImage => Ok(first),
+            RaySampler::Patches { size, dilation } => {
+                Ok(in_patch(first, within / size, within % size, dilation))
+            }
+            RaySampler::Pairs { radius } => match within {
+                0 => Ok(first),
+                _ => draws.partner(unit, first, radius, &mut mask),
+            },
+        }
+    }
+
+    /// The pixels of the rays from `ray` on, as many as there is room for: those of
+    /// [`RayTable::pixel`], in less time. `mask` is asked at most once a ray, and of patches
+    /// once a patch.
+    pub(crate) fn fill<'m>(
+        &self,
+        step: &RayStep,
+        ray: u64,
+        mut mask: impl FnMut(u32) -> Option<MaskView<'m>>,
+        out: &mut [Pixel],
+    ) -> Result<(), WrongMask> {
+        let draws = self.draws(step);
+        let per_unit = u64::from(self.sampler().rays_per_unit());
+        match self.sampler() {
+            RaySampler::Uniform | RaySampler::ByImage => {
+                if let Some(room) = self.alike {
+                    for (ray, pixel) in numbered(ray, out) {
+                        *pixel = draws.in_alike(ray, room);
+                    }
+                    return Ok(());
+                }
+                for (ray, pixel) in numbered(ray, out) {
+                    *pixel = draws.first(ray, &mut mask)?;
+                }
+            }
+            RaySampler::Patches { size, dilation } => {
+                let (mut unit, mut within) = (ray / per_unit, ray % per_unit);
+                let mut left = out;
+                while !left.is_empty() {
+                    let here = (per_unit - within).min(left.len() as u64);
+                    let (patch, behind) = left.split_at_mut(here as usize);
+                    left = behind;
+                    let first = draws.first(unit, &mut mask)?;
+                    let (mut y, mut x) = (within as u32 / size, within as u32 % size);
+                    for pixel in patch {
+                        *pixel = in_patch(first, y, x, dilation);
+                        x += 1;
+                        if x == size {
+                            (y, x) = (y + 1, 0);
+                        }
+                    }
+                    (unit, within) = (unit.wrapping_add(1), 0);
+                }
+            }
+            RaySampler::Pairs { radius } => {
+                let mut first = None;
+                for (ray, pixel) in numbered(ray, out) {
+                    let base = match first.take().filter(|_| ray % 2 == 1) {
+                        Some(base) => base,
+                        None => draws.first(ray / 2, &mut mask)?,
+                    };
+                    *pixel = match ray % 2 {
+                        0 => *first.insert(base),
+                        _ => draws.partner(ray / 2, base, radius, &mut mask)?,
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The image of one ray: what must be there before its pixel is asked for.
+    #[cfg(test)]
+    pub(crate) fn image(&self, step: &RayStep, ray: u64) -> u32 {
+        let unit = ray / u64::from(self.sampler().rays_per_unit());
+        self.draws(step)
+            .image(step.key.words(unit, Drawn::Place)[0])
+    }
+
+    /// The moment of a ray within the exposure of its image, 0 to below 1.
+    pub(crate) fn moment(&self, step: &RayStep, ray: u64) -> f64 {
+        // 53 bits are what an f64 holds.
+        (step.key.words(ray, Drawn::Moment)[0] >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn draws<'a>(&'a self, step: &'a RayStep) -> Draws<'a> {
+        let parts = self.parts();
+        let last = (step.images as usize).checked_sub(1);
+        let even = self.even || self.sampler() == RaySampler::ByImage;
+        Draws {
+            step,
+            parts,
+            extent: self.sampler().extent(),
+            total: match even {
+                true => u64::from(step.images),
+                false => last.and_then(|l| parts.sums.get(l)).copied().unwrap_or(0),
+            },
+            even,
+        }
+    }
+}
+
+/// The rays from `ray` on, each with where its pixel goes.
+fn numbered(ray: u64, out: &mut [Pixel]) -> impl Iterator<Item = (u64, &mut Pixel)> {
+    (0u64..)
+        .zip(out)
+        .map(move |(i, pixel)| (ray.wrapping_add(i), pixel))
+}
+
+fn in_patch(first: Pixel, y: u32, x: u32, dilation: u32) -> Pixel {
+    Pixel {
+        row: first.row + y * dilation,
+        col: first.col + x * dilation,
+        ..first
+    }
+}
+
+/// The table and the step, at hand.
+struct Draws<'a> {
+    step: &'a RayStep,
+    parts: Parts<'a>,
+    extent: u32,
+    /// Images to draw from where those are even, else units.
+    total: u64,
+    /// All images are equally likely.
+    even: bool,
+}
+
+impl Draws<'_> {
+    /// The image that a random word picks.
+    #[inline]
+    fn image(&self, word: u64) -> u32 {
+        let (drawn, _) = below(word, self.total);
+        let place = match self.even {
+            true => drawn as usize,
+            // The sums of images that have not joined are above every number drawn.
+            false => self.parts.sums.partition_point(|&sum| sum <= drawn),
+        };
+        self.parts.order.get(place).copied().unwrap_or_default()
+    }
+
+    /// The pixel of a unit of one ray, where all images are whole and of one size.
+    #[inline]
+    fn in_alike(&self, unit: u64, (width, height): (u32, u32)) -> Pixel {
+        let [which, place] = self.step.key.words(unit, Drawn::Place);
+        let (drawn, _) = below(which, u64::from(self.step.images));
+        let (row, rest) = below(place, u64::from(height));
+        let (col, _) = below(rest, u64::from(width));
+        Pixel {
+            image: self
+                .parts
+                .order
+                .get(drawn as usize)
+                .copied()
+                .unwrap_or_default(),
+            row: row as u32,
+            col: col as u32,
+        }
+    }
+
+    /// The first pixel of a unit.
+    fn first<'m>(
+        &self,
+        unit: u64,
+        mask: &mut impl FnMut(u32) -> Option<MaskView<'m>>,
+    ) -> Result<Pixel, WrongMask> {
+        let [which, place] = self.step.key.words(unit, Drawn::Place);
+        let number = self.image(which);
+        let wrong = WrongMask { image: number };
+        let image = self.parts.images.get(number as usize).ok_or(wrong)?;
+        let (width, height) = image.room(self.extent);
+        if image.is_whole() {
+            let (row, rest) = below(place, u64::from(height));
+            return Ok(Pixel {
+                image: number,
+                row: row as u32,
+                col: below(rest, u64::from(width)).0 as u32,
+            });
+        }
+        let (row, n) = self.row(image, height, place);
+        let columns = image.shape().columns(image.size(), self.extent, row);
+        let col = match image.is_masked() {
+            true => mask_of(number, image, mask)?
+                .select_in(row, columns, n)
+                .ok_or(wrong)?,
+            // A disc's rows are counted in the table: not to be believed past its columns.
+            false => columns.clone().nth(n as usize).ok_or(wrong)?,
+        };
+        Ok(Pixel {
+            image: number,
+            row,
+            col,
+        })
+    }
+
+    /// The row that a random word picks, and which of its units, from 0.
+    fn row(&self, image: &Image, height: u32, word: u64) -> (u32, u32) {
+        let counts = self.parts.counts_of(image, height);
+        let weights = self.parts.weights_of(image, height);
+        if !image.is_sphere() {
+            let (n, _) = below(word, u64::from(counts.last().copied().unwrap_or(0)));
+            let n = n as u32;
+            let row = counts.partition_point(|&count| count <= n);
+            return (row as u32, n - before(counts, row));
+        }
+        let (n, _) = below(word, weights.last().copied().unwrap_or(0));
+        let row = weights.partition_point(|&weight| weight <= n);
+        let (start, first) = (before(weights, row), before(counts, row));
+        let weight = weights.get(row).map_or(0, |end| end - start);
+        let units = counts.get(row).map_or(0, |end| u64::from(end - first));
+        // All pixels of a row weigh the same: its sine.
+        let sine = weight.checked_div(units).unwrap_or(1);
+        (
+            row as u32,
+            (n - start).checked_div(sine).unwrap_or(0) as u32,
+        )
+    }
+
+    /// The second pixel of a pair: any other of the window about the first.
+    fn partner<'m>(
+        &self,
+        unit: u64,
+        first: Pixel,
+        radius: u32,
+        mask: &mut impl FnMut(u32) -> Option<MaskView<'m>>,
+    ) -> Result<Pixel, WrongMask> {
+        let [word, _] = self.step.key.words(unit, Drawn::Partner);
+        let wrong = WrongMask { image: first.image };
+        let image = self.parts.images.get(first.image as usize).ok_or(wrong)?;
+        let (width, height) = image.size();
+        let around = |at: u32, size: u32| {
+            at.saturating_sub(radius)..at.saturating_add(radius).saturating_add(1).min(size)
+        };
+        let (rows, cols) = (around(first.row, height), around(first.col, width));
+        let mask = match image.is_masked() {
+            true => Some(mask_of(first.image, image, mask)?),
+            false => None,
+        };
+        let shape = image.shape();
+        let columns = |row: u32| {
+            let all = shape.columns((width, height), 0, row);
+            all.start.max(cols.start)..all.end.min(cols.end)
+        };
+        let count = |row: u32| match mask {
+            Some(mask) => mask.count_in(row, columns(row)),
+            None => columns(row).len() as u32,
+        };
+        let at = |row: u32, n: u32| match mask {
+            Some(mask) => mask.select_in(row, columns(row), n),
+            None => Some(columns(row).start + n),
+        };
+        // Windows have at most 8193^2 pixels. Rows of a window that is all there are alike.
+        let even = (image.has_full_rows()).then(|| columns(first.row).len() as u32);
+        let total: u32 = match even {
+            Some(each) => each * rows.len() as u32,
+            None => rows.clone().map(count).sum(),
+        };
+        // The last of the window stands in for the first of the pair, which is left out.
+        let others = total.saturating_sub(1);
+        let mut n = below(word, u64::from(others)).0 as u32;
+        let found = |mut n: u32| match even {
+            Some(each) => {
+                let row = rows.start + n / each.max(1);
+                Some((row, columns(row).start + n % each.max(1)))
+            }
+            None => rows.clone().find_map(|row| {
+                let here = count(row);
+                match n < here {
+                    true => at(row, n).map(|col| (row, col)),
+                    false => {
+                        n -= here;
+                        None
+                    }
+                }
+            }),
+        };
+        let mut pair = found(n);
+        if pair == Some((first.row, first.col)) && others > 0 {
+            n = others;
+            pair = found(n);
+        }
+        let (row, col) = pair.ok_or(wrong)?;
+        Ok(Pixel { row, col, ..first })
+    }
+}
+
+/// What the running sums of the rows in front of this one come to.
+fn before<T: Copy + Default>(sums: &[T], row: usize) -> T {
+    let last = row.checked_sub(1).and_then(|last| sums.get(last));
+    last.copied().unwrap_or_default()
+}
+
+/// The mask of an image, of its size.
+fn mask_of<'m>(
+    number: u32,
+    image: &Image,
+    mask: &mut impl FnMut(u32) -> Option<MaskView<'m>>,
+) -> Result<MaskView<'m>, WrongMask> {
+    mask(number)
+        .filter(|mask| mask.size() == image.size())
+        .ok_or(WrongMask { image: number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::draw::{MaskBits, RayTableBuilder, Region, Shape};
+
+    /// Rows without a pixel stand first, last and between: no word leads to one, and the
+    /// words of a row begin and end where its share does.
+    #[test]
+    fn a_word_leads_to_the_row_whose_share_it_is_in() {
+        let rows: [[u8; 3]; 6] = [
+            [0, 0, 0],
+            [0, 1, 1],
+            [0, 0, 0],
+            [1, 1, 1],
+            [1, 0, 0],
+            [0; 3],
+        ];
+        let mask = MaskBits::from_pixels(rows.as_flattened(), 3, 6).unwrap();
+        for shape in [Shape::Whole, Shape::Sphere] {
+            let mut builder = RayTableBuilder::new(RaySampler::Uniform, 1, 0).unwrap();
+            let region = Region {
+                shape,
+                mask: Some(mask.view()),
+            };
+            builder.add((3, 6), &region).unwrap();
+            let table = builder.finish().unwrap();
+            let step = table.step(0, 0);
+            let draws = table.draws(&step);
+            let image = &draws.parts.images[0];
+            let weight = |row: u32| u128::from(shape.row_weight(6, 0, row));
+            let pixels = [(1, 0), (1, 1), (3, 0), (3, 1), (3, 2), (4, 0)];
+            let total: u128 = pixels.iter().map(|&(row, _)| weight(row)).sum();
+            let mut start = 0;
+            for (row, n) in pixels {
+                let end = start + weight(row);
+                let first = (start << 64).div_ceil(total) as u64;
+                let last = ((end << 64).div_ceil(total) - 1) as u64;
+                for word in [first, first + 1, last - 1, last] {
+                    assert_eq!(draws.row(image, 6, word), (row, n), "{shape:?} {word:x}");
+                }
+                start = end;
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The bits of all masks, in order.
+//!
+//! In the consumer. Bits come out of shared memory and are copied: any bits are a mask.
+
+use crate::data::index::Index;
+use crate::error::{self, Error, Result};
+use crate::pool::crew::Ready;
+use crate::scene::jobs::masks::spec::MasksSpec;
+
+/// The words of each mask.
+///
+/// # Errors
+/// A mask that cannot be read, or has another size than its image; too little memory.
+pub(crate) fn read_all(crew: Ready, spec: &MasksSpec, index: &Index) -> Result<Vec<Vec<u64>>> {
+    let mut all = Vec::with_capacity(spec.masks.len());
+    let Some(first) = spec.place(0) else {
+        return Ok(all);
+    };
+    let shape = spec.shape(crew.workers());
+    let mut engine = crew.start(&spec.order(index)?, shape, first, |needed, free| {
+        format!(
+            "reading the masks needs {} and {} are available: use fewer workers or a larger \
+             `downscale`",
+            error::needed(needed),
+            error::room(free)
+        )
+    })?;
+    let mut next = Some(first);
+    while let Some(place) = next {
+        let coming =
+            |n: usize| (0..n).try_fold(place, |p, _| spec.place(p.batch + u64::from(p.filled)));
+        let filled = engine.next(&coming)?;
+        if let Some(bad) = filled.bad.first() {
+            let id = place.batch + u64::from(bad.row);
+            return Err(Error::Sample {
+                id,
+                path: index.path(id),
+                fault: bad.fault.clone(),
+            });
+        }
+        for row in 0..place.filled {
+            let mask = &spec.masks[place.batch as usize + row as usize];
+            let begin = spec.row(row).start;
+            let bytes = filled
+                .rows
+                .bytes()
+                .get(begin..begin + 8 * mask.words() as usize);
+            let bytes = bytes.ok_or_else(|| Error::protocol("a mask lies outside of its slot"))?;
+            all.push(bytemuck::pod_collect_to_vec(bytes));
+        }
+        next = coming(1);
+    }
+    Ok(all)
+}

@@ -1,0 +1,112 @@
+//! What a worker must know to read masks.
+//!
+//! Plain data, used in every process; compiled without the decoders too.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::index::Index;
+use crate::error::Result;
+use crate::picture::Limits;
+use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
+use crate::pool::ring::Shape;
+use crate::scene::draw::mask_words;
+
+/// By this name it is ordered.
+pub(crate) const NAME: &str = "masks";
+
+/// Most rows of a ticket: enough that workers do not wait for each other.
+const ROWS: u64 = 16;
+
+/// One row = the bits of one mask.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MasksSpec {
+    pub(crate) masks: Vec<MaskSize>,
+    pub(crate) limits: Limits,
+}
+
+/// What is known of one mask. Sizes are height and width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MaskSize {
+    /// Of its image's file: the mask's file has this shape, at any size.
+    pub(crate) image: (u32, u32),
+    /// What its bits are for.
+    pub(crate) bits: (u32, u32),
+    /// Pixels that are not zero are left out, as in instant-ngp's `dynamic_mask_*`.
+    pub(crate) is_inverted: bool,
+}
+
+impl MaskSize {
+    /// Words of its bits.
+    pub(crate) fn words(self) -> u64 {
+        mask_words(self.bits.1, self.bits.0)
+    }
+}
+
+impl MasksSpec {
+    /// Orders the job; the index has the files of the masks in their order.
+    pub(crate) fn order<'a>(&self, index: &'a Index) -> Result<JobOrder<'a>> {
+        Ok(JobOrder::new(NAME, self, 0, vec![index.as_fd()])?.reading(index))
+    }
+
+    /// The ticket that begins with mask `first`; none behind the last.
+    pub(crate) fn place(&self, first: u64) -> Option<Place> {
+        let left = (self.masks.len() as u64).checked_sub(first)?;
+        let rows = left.min(ROWS) as u32;
+        (rows > 0).then_some(Place {
+            epoch: 0,
+            batch: first,
+            number: first,
+            filled: rows,
+            rows,
+        })
+    }
+
+    /// Bytes of the largest mask: of every row.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        let words = self.masks.iter().map(|mask| mask.words());
+        8 * words.max().unwrap_or(0)
+    }
+
+    /// Where row `row` of a ticket lies.
+    pub(crate) fn row(&self, row: u32) -> Range<usize> {
+        let bytes = self.row_bytes() as usize;
+        let begin = row as usize * bytes;
+        begin..begin + bytes
+    }
+
+    /// Bytes of a slot.
+    fn slot_bytes(&self) -> u64 {
+        self.row_bytes() * ROWS.min(self.masks.len() as u64)
+    }
+
+    fn most_rows(&self) -> u32 {
+        ROWS.min(self.masks.len() as u64) as u32
+    }
+
+    /// The ring that so many workers fill.
+    pub(crate) fn shape(&self, workers: u32) -> Shape {
+        Shape {
+            slots: 3,
+            rows: self.most_rows(),
+            slot_bytes: self.slot_bytes(),
+            lanes: workers.max(1),
+        }
+    }
+
+    /// What a worker takes beside its decoder and the pixels of a mask's file: those of its
+    /// image, and their bits.
+    pub(crate) fn worker_bytes(&self) -> u64 {
+        let bits = self.masks.iter().map(|mask| mask.bits);
+        let pixels = bits.map(|(height, width)| u64::from(height) * u64::from(width));
+        pixels.max().unwrap_or(0) + self.row_bytes()
+    }
+
+    /// Bytes of the bits of all masks.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.masks.iter().map(|mask| 8 * mask.words()).sum()
+    }
+}

@@ -1,0 +1,226 @@
+//! From a mask's file to its bits.
+//!
+//! Runs in workers, and in the consumer with zero workers.
+
+use std::io::Cursor;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use crate::camera::same_shape;
+use crate::data::index::Index;
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::input::{Input, InputMode};
+use crate::jobs::sample;
+use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::shards::Pattern;
+use crate::picture::header::read_header_within;
+use crate::picture::{Limits, depth, grow};
+use crate::plan::PositionRandom;
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::scene::draw::MaskBits;
+use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
+use crate::scene::jobs::shared::program::of_mask;
+use crate::sys::cpu::CpuLevel;
+
+/// Everything that a worker keeps from mask to mask.
+struct MasksJob {
+    spec: MasksSpec,
+    index: Index,
+    input: Input,
+    reader: MaskReader,
+    chosen: Vec<u8>,
+}
+
+/// Reads the pixels of masks, in memory that is kept.
+struct MaskReader {
+    decoder: SampleDecoder,
+    limits: Limits,
+    pixels: Vec<u8>,
+    levels: Vec<f32>,
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
+    let spec: MasksSpec = parts.spec()?;
+    let fds = std::mem::take(&mut parts.descriptors);
+    let Ok([index]) = <[OwnedFd; 1]>::try_from(fds) else {
+        return Err(Error::protocol(
+            "a job that reads masks came with other descriptors than its index",
+        ));
+    };
+    let index = Index::from_fd(index)?;
+    if index.len() != spec.masks.len() as u64 {
+        return Err(Error::protocol(
+            "a job that reads masks has another number of files",
+        ));
+    }
+    let mode = InputMode::of(parts.runs_in);
+    Ok(Box::new(MasksJob {
+        input: Input::new(mode, spec.limits.max_scratch, Pattern::InOrder),
+        reader: MaskReader {
+            decoder: SampleDecoder::new(&of_mask()?, &spec.limits)?,
+            limits: spec.limits,
+            pixels: Vec::new(),
+            levels: Vec::new(),
+        },
+        spec,
+        index,
+        chosen: Vec::new(),
+    }))
+}
+
+impl Job for MasksJob {
+    fn place(&mut self, _ticket: &Ticket, row: u32) -> Range<usize> {
+        self.spec.row(row)
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        _attempt: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let id = ticket.batch.saturating_add(u64::from(row));
+        let mask = usize::try_from(id)
+            .ok()
+            .and_then(|at| self.spec.masks.get(at));
+        let Some(&MaskSize {
+            image,
+            bits,
+            is_inverted,
+        }) = mask
+        else {
+            return Err(SampleFault::new(
+                FaultKind::Unknown,
+                "its ticket names a mask that does not exist",
+            ));
+        };
+        let file = self.input.open(&self.index, id)?;
+        meter.bytes += file.len() as u64;
+        let size = self.reader.read(&file, image, meter)?;
+        drop(file);
+        grow(&mut self.chosen, bits.0 as usize * bits.1 as usize)?;
+        let chosen = &mut self.chosen[..bits.0 as usize * bits.1 as usize];
+        choose(&self.reader.pixels, size, (bits, is_inverted), chosen);
+        let found = MaskBits::from_pixels(chosen, bits.1, bits.0);
+        let words = found.as_ref().map_or(&[][..], |found| found.words());
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let to = out.get_mut(..bytes.len()).filter(|to| !to.is_empty());
+        let to = to.ok_or_else(|| SampleFault::new(FaultKind::Unknown, "its row is too small"))?;
+        to.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.spec
+            .limits
+            .max_scratch
+            .saturating_add(sample::KEEP as u64)
+            .saturating_add(sample::BESIDE_SCRATCH)
+            .saturating_add(8 * self.spec.limits.max_pixels.min(1 << 28))
+    }
+
+    fn describe(&self, ticket: &Ticket, row: u32, _attempt: u32) -> String {
+        let id = ticket.batch.saturating_add(u64::from(row));
+        format!("the mask {}", self.index.path(id).display())
+    }
+}
+
+impl MaskReader {
+    /// Reads a mask's file to `self.pixels`: three bytes a pixel. Gives its height and width.
+    fn read(
+        &mut self,
+        file: &[u8],
+        image: (u32, u32),
+        meter: &mut Meter,
+    ) -> std::result::Result<(u32, u32), SampleFault> {
+        let header = read_header_within(&mut Cursor::new(file), &self.limits)?;
+        let size = (header.stored.1, header.stored.0);
+        check_shape(size, image)?;
+        let len = 3 * size.0 as usize * size.1 as usize;
+        grow(&mut self.pixels, len)?;
+        let pixels = &mut self.pixels[..len];
+        if depth::is_deep_grey(file) {
+            // Of 16 bits the low ones count too.
+            let levels = &mut self.levels;
+            depth::read(file, &self.limits, &|_| Ok(()), levels)?;
+            for (level, to) in levels.iter().zip(pixels.as_chunks_mut::<3>().0) {
+                *to = [u8::from(*level != 0.0); 3];
+            }
+            return Ok(size);
+        }
+        let request = RowRequest {
+            // There is nothing random in the program.
+            random: &PositionRandom::new(0, 0, 0),
+            size: None,
+            part: None,
+            admit: &|found| check_shape(found, size),
+        };
+        self.decoder.fill(file, &request, pixels, meter)?;
+        Ok(size)
+    }
+}
+
+/// Each pixel of `to` is the one of `from` that its centre falls into, as Pillow's and
+/// nerfstudio's NEAREST: 1 where that has a channel that is not 0, or, inverted, none.
+fn choose(
+    from: &[u8],
+    (height, width): (u32, u32),
+    (to, is_inverted): ((u32, u32), bool),
+    out: &mut [u8],
+) {
+    let place = |at: usize, of: u32, among: u32| {
+        ((2 * at as u64 + 1) * u64::from(among) / (2 * u64::from(of))) as usize
+    };
+    for (row, line) in out.chunks_exact_mut(to.1 as usize).enumerate() {
+        let begin = place(row, to.0, height) * width as usize;
+        for (col, chosen) in line.iter_mut().enumerate() {
+            let at = 3 * (begin + place(col, to.1, width));
+            *chosen = u8::from((from[at..at + 3] != [0; 3]) != is_inverted);
+        }
+    }
+}
+
+/// Both are height and width.
+fn check_shape(found: (u32, u32), image: (u32, u32)) -> std::result::Result<(), SampleFault> {
+    if same_shape((found.1, found.0), (image.1, image.0)) {
+        return Ok(());
+    }
+    Err(SampleFault::new(
+        FaultKind::Changed,
+        format!(
+            "the mask is {} x {}, and its image is {} x {}, which is another shape: give the mask \
+             the image's width and height, or remove it",
+            found.1, found.0, image.1, image.0
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smaller_mask_has_the_pixels_under_its_centres() {
+        // 4 x 6, of which one pixel is in.
+        for (row, col) in (0..4).flat_map(|row| (0..6).map(move |col| (row, col))) {
+            let mut pixels = vec![0; 3 * 24];
+            pixels[3 * (row * 6 + col) + 1] = 1;
+            let mut same = [9; 24];
+            choose(&pixels, (4, 6), ((4, 6), false), &mut same);
+            assert_eq!(same.iter().position(|&c| c == 1), Some(row * 6 + col));
+            assert_eq!(same.iter().filter(|&&c| c == 1).count(), 1);
+            let mut half = [9; 6];
+            choose(&pixels, (4, 6), ((2, 3), false), &mut half);
+            let at = (row % 2 == 1 && col % 2 == 1).then_some(row / 2 * 3 + col / 2);
+            assert_eq!(half.iter().position(|&c| c == 1), at);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Puts an image into the store, or its coded picture into the row.
+//!
+//! Runs in workers, and in the consumer with zero workers.
+
+use std::ops::Range;
+use std::os::fd::{OwnedFd, RawFd};
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::input::InputMode;
+use crate::jobs::stages;
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::scene::jobs::pictures::spec::{NAME, PicturesSpec, parts, write_head};
+use crate::scene::jobs::shared::spec::DESCRIPTORS;
+use crate::scene::jobs::shared::supply::Supply;
+use crate::sys::cpu::CpuLevel;
+
+struct PicturesJob {
+    supply: Supply,
+    spec: PicturesSpec,
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
+    let spec: PicturesSpec = parts.spec()?;
+    let fds = std::mem::take(&mut parts.descriptors);
+    let Ok(store) = <[OwnedFd; DESCRIPTORS]>::try_from(fds) else {
+        return Err(Error::protocol(
+            "a job that decodes pictures came with other descriptors than those of a store",
+        ));
+    };
+    Ok(Box::new(PicturesJob {
+        supply: Supply::open(&spec.store, InputMode::of(parts.runs_in), store)?,
+        spec,
+    }))
+}
+
+impl Job for PicturesJob {
+    fn place(&mut self, _ticket: &Ticket, _row: u32) -> Range<usize> {
+        0..self.spec.row_bytes() as usize
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        _row: u32,
+        _attempt: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let image = u32::try_from(ticket.batch).map_err(|_| {
+            let text = "its ticket names an image that there is none of";
+            SampleFault::new(FaultKind::Unknown, text)
+        })?;
+        let (head, rest) = parts(out).ok_or_else(|| {
+            let text = "its row is too short";
+            SampleFault::new(FaultKind::Unknown, text)
+        })?;
+        let jpegs = self
+            .spec
+            .jpegs
+            .filter(|_| !PicturesSpec::is_to_store(ticket));
+        let coded = jpegs.and_then(|jpegs| {
+            let limits = &jpegs.limits;
+            self.supply.write_coded(image, limits, rest, meter)
+        });
+        if let Some(bytes) = coded {
+            write_head(head, bytes);
+            meter.lap(stages::EMIT);
+            return Ok(());
+        }
+        write_head(head, 0);
+        let done = self.supply.fetch(image, meter);
+        meter.lap(stages::DECODE);
+        done
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.supply.memory_limit()
+    }
+
+    fn settle_in(&mut self) -> Result<()> {
+        self.supply.settle_in()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.supply.descriptors()
+    }
+
+    fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
+        format!("image {} of the scene", ticket.batch)
+    }
+}

@@ -1,0 +1,81 @@
+//! A scene in the numbers of a device's kernel.
+//!
+//! In the consumer. Never in here: the device, its memory.
+
+use crate::device::ray_launch::{
+    HAS_DEPTHS, HAS_TIMES, KernelFrame, KernelRays, KernelShutter, RayScene,
+};
+use crate::scene::draw::{RayTable, StepNumbers};
+use crate::scene::jobs::pictures::kernel_numbers::{camera, places};
+use crate::scene::jobs::rays::fields::{RayField, RayLayout};
+use crate::scene::jobs::shared::frames::StoredFrames;
+use crate::scene::jobs::shared::masks::Masks;
+
+/// All of a scene but its pixels. Those of an image that is drawn from lie on the device as
+/// long as `room` bytes there have room, in the order in which images join; the others are
+/// read in the host's memory.
+pub(crate) fn scene<'a>(
+    frames: &StoredFrames,
+    table: &'a RayTable,
+    masks: &'a Masks,
+    room: u64,
+) -> RayScene<'a> {
+    let (bytes, parts) = table.layout();
+    let (words, begins) = masks.words();
+    let mut shutters = Vec::new();
+    let described = frames.frames.iter().zip(begins).enumerate();
+    let described = described.map(|(image, (frame, mask))| {
+        shutters.extend(frame.rolling_shutter.map(|shutter| KernelShutter {
+            end: shutter.end.0,
+            timing: shutter.timing,
+        }));
+        KernelFrame {
+            pose: frame.pose.0,
+            pixels: 0,
+            mask,
+            depths: frames.depth_begin(image).map_or(0, |begin| begin as u64),
+            camera: frame.camera,
+            time: frame.time,
+            width: frames.camera(image).map_or(0, |camera| camera.width),
+            shutter: match frame.rolling_shutter {
+                Some(_) => shutters.len() as u32,
+                None => 0,
+            },
+        }
+    });
+    let described: Vec<KernelFrame> = described.collect();
+    let (places, pixel_bytes) = places(frames, table.drawn_images(), room);
+    RayScene {
+        table: bytes,
+        parts,
+        masks: words,
+        cameras: frames.cameras.iter().map(camera).collect(),
+        shutters,
+        frames: described,
+        places,
+        pixel_bytes,
+    }
+}
+
+/// The launch of a step's rays.
+pub(crate) fn launch(step: &StepNumbers, layout: RayLayout, depth_scale: f64) -> KernelRays {
+    let (width, height) = step.alike.unwrap_or_default();
+    KernelRays {
+        arrays: RayField::ALL.map(|field| layout.of(field).start as u64),
+        total: step.total,
+        key: step.key,
+        joined: step.joined,
+        even: u32::from(step.even),
+        alike: [width, height],
+        sampler: step.sampler,
+        extent: step.extent,
+        rays: layout.rays() as u32,
+        has: [(RayField::Times, HAS_TIMES), (RayField::Depths, HAS_DEPTHS)]
+            .into_iter()
+            .filter(|(field, _)| layout.has(*field))
+            .fold(0, |all, (_, bit)| all | bit),
+        channels: layout.width(RayField::Colors) as u32,
+        depth_scale,
+        ..KernelRays::default()
+    }
+}

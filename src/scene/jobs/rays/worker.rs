@@ -1,0 +1,264 @@
+//! From a step's number to its rays.
+//!
+//! Runs in workers, and in the consumer with zero workers. Images that are not in the
+//! store yet are decoded by whoever needs them first. Never in here: how a lens bends, how
+//! a picture is decoded.
+
+use std::ops::Range;
+use std::os::fd::{OwnedFd, RawFd};
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::input::InputMode;
+use crate::jobs::stages;
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::scene::draw::{Pixel, RayTable};
+use crate::scene::jobs::rays::fields::RayArrays;
+use crate::scene::jobs::rays::spec;
+use crate::scene::jobs::rays::spec::{NAME, RaysSpec, scribbled};
+use crate::scene::jobs::rays::trace::Tracer;
+use crate::scene::jobs::shared::frames::DEPTH_BYTES;
+use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::spec::name_image;
+use crate::scene::jobs::shared::supply::Supply;
+use crate::sys::cpu::CpuLevel;
+
+/// Rays that are made at once: what lies in arrays between two passes stays in the cache.
+const CHUNK: usize = 1024;
+
+/// Where an image lies in the store.
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    colors: u64,
+    /// None where it has none.
+    depths: Option<u64>,
+    width: u32,
+}
+
+/// Everything that a worker keeps from step to step.
+struct RaysJob {
+    spec: RaysSpec,
+    supply: Supply,
+    table: RayTable,
+    masks: Masks,
+    tracer: Tracer,
+    pixels: Vec<Pixel>,
+    missing: Vec<u32>,
+    /// Where each image lies in the store.
+    begins: Vec<Begin>,
+    at: Vec<u64>,
+    bytes: Vec<[u8; 3]>,
+    with_alpha: Vec<[u8; 4]>,
+    levels_of_depth: Vec<[u8; 4]>,
+    /// The rays whose images have depths.
+    deep: Vec<u32>,
+    /// So many of the pictures that are drawn from are known to be there.
+    there: usize,
+    /// All of them.
+    complete: bool,
+    levels: [f32; 256],
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
+    let spec: RaysSpec = parts.spec()?;
+    let fds = std::mem::take(&mut parts.descriptors);
+    let Ok([index, files, control, content, table, masks]) = <[OwnedFd; 6]>::try_from(fds) else {
+        return Err(Error::protocol(
+            "a job that makes rays came with other descriptors than those of a store, table and \
+             masks",
+        ));
+    };
+    let mode = InputMode::of(parts.runs_in);
+    let supply = Supply::open(&spec.store, mode, [index, files, control, content])?;
+    let frames = &supply.frames;
+    let table = RayTable::from_fd(table)?;
+    let masks = Masks::from_fd(frames, masks)?;
+    if table.images() as usize != frames.frames.len() {
+        return Err(Error::protocol(
+            "a job that makes rays has a table of another number of images",
+        ));
+    }
+    let begins = (0..frames.frames.len()).filter_map(|image| {
+        let colors = frames.places.of(image)?.start;
+        let depths = frames.depth_begin(image);
+        Some(Begin {
+            colors,
+            depths: depths.map(|begin| colors + begin as u64),
+            width: frames.camera(image)?.width,
+        })
+    });
+    let begins = begins.collect();
+    Ok(Box::new(RaysJob {
+        tracer: Tracer::new(frames),
+        spec,
+        supply,
+        table,
+        masks,
+        pixels: Vec::new(),
+        missing: Vec::new(),
+        begins,
+        at: Vec::new(),
+        bytes: Vec::new(),
+        with_alpha: Vec::new(),
+        levels_of_depth: Vec::new(),
+        deep: Vec::new(),
+        there: 0,
+        complete: false,
+        levels: std::array::from_fn(|level| level as f32 / 255.0),
+    }))
+}
+
+impl RaysJob {
+    /// Sees to it that the images of `self.pixels` are in the store.
+    fn gather(&mut self, meter: &mut Meter) -> std::result::Result<(), SampleFault> {
+        if self.complete {
+            return Ok(());
+        }
+        self.missing.clear();
+        let pictures = &self.supply.pictures;
+        let absent = |image: &u32| !pictures.is_there(*image as usize);
+        let images = self.pixels.iter().map(|pixel| pixel.image);
+        self.missing.extend(images.filter(absent));
+        self.missing.sort_unstable();
+        self.missing.dedup();
+        self.supply.see_to(&mut self.missing, meter)?;
+        // Of the images that this run draws from: others may be there for other runs.
+        let drawn = self.table.drawn_images();
+        while drawn
+            .get(self.there)
+            .is_some_and(|n| self.supply.pictures.is_there(*n as usize))
+        {
+            self.there += 1;
+        }
+        self.complete = self.there == drawn.len();
+        if self.complete {
+            self.supply.rest();
+        }
+        Ok(())
+    }
+
+    fn color(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
+        let channels = self.supply.frames.channels() as u64;
+        self.at.clear();
+        for pixel in &self.pixels {
+            let begin = self.begins.get(pixel.image as usize);
+            let begin = begin.ok_or_else(scribbled)?;
+            let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
+            self.at.push(begin.colors + channels * in_front);
+        }
+        let pictures = &self.supply.pictures;
+        let bytes: &[u8] = match self.supply.frames.alpha {
+            false => {
+                self.bytes.resize(self.at.len(), [0; 3]);
+                pictures.gather(&self.at, &mut self.bytes)?;
+                self.bytes.as_flattened()
+            }
+            true => {
+                self.with_alpha.resize(self.at.len(), [0; 4]);
+                pictures.gather(&self.at, &mut self.with_alpha)?;
+                self.with_alpha.as_flattened()
+            }
+        };
+        let colors = &mut arrays.colors[channels as usize * first..];
+        for (level, color) in bytes.iter().zip(colors) {
+            *color = self.levels[*level as usize];
+        }
+        match arrays.depths.get_mut(first..first + self.pixels.len()) {
+            Some(depths) => self.measure(depths),
+            None => Ok(()),
+        }
+    }
+
+    /// Depths of the rays at hand, in the scene's units.
+    fn measure(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
+        depths.fill(0.0);
+        self.at.clear();
+        self.deep.clear();
+        for (ray, pixel) in (0..).zip(&self.pixels) {
+            let begin = self.begins.get(pixel.image as usize);
+            let begin = begin.ok_or_else(scribbled)?;
+            let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
+            if let Some(depths) = begin.depths {
+                self.at.push(depths + DEPTH_BYTES * in_front);
+                self.deep.push(ray);
+            }
+        }
+        self.levels_of_depth.resize(self.at.len(), [0; 4]);
+        let pictures = &self.supply.pictures;
+        pictures.gather(&self.at, &mut self.levels_of_depth)?;
+        for (ray, level) in self.deep.iter().zip(&self.levels_of_depth) {
+            let level = f64::from(f32::from_ne_bytes(*level));
+            depths[*ray as usize] = (level * self.spec.depth_scale) as f32;
+        }
+        Ok(())
+    }
+}
+
+impl Job for RaysJob {
+    fn place(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
+        // Nobody posts a ticket with more rays than there is room for: `fill` says so.
+        0..self.spec.layout(ticket).map_or(0, |layout| layout.bytes())
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        _attempt: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let layout = self.spec.layout(ticket).filter(|_| row == 0);
+        let layout = layout.ok_or_else(scribbled)?;
+        let mut arrays = layout.arrays(out).ok_or_else(scribbled)?;
+        let step = self.table.step(ticket.batch, self.spec.rank);
+        for first in (0..layout.rays()).step_by(CHUNK) {
+            let here = CHUNK.min(layout.rays() - first);
+            self.pixels.resize(here, Pixel::default());
+            let mask = |image| self.masks.of(&self.supply.frames, image);
+            self.table
+                .fill(&step, first as u64, mask, &mut self.pixels)
+                .map_err(|wrong| {
+                    let text = "its mask is not the one that was counted";
+                    let fault = SampleFault::new(FaultKind::Unknown, text);
+                    name_image(u64::from(wrong.image), u64::from(wrong.image), &fault)
+                })?;
+            meter.lap(spec::DRAW);
+            self.gather(meter)?;
+            meter.lap(stages::DECODE);
+            let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
+            self.tracer.trace(
+                &self.supply.frames,
+                &self.pixels,
+                moment,
+                &mut arrays,
+                first,
+            );
+            meter.lap(spec::TRACE);
+            self.color(&mut arrays, first)?;
+            meter.lap(spec::COLOR);
+        }
+        Ok(())
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.supply.memory_limit()
+    }
+
+    fn settle_in(&mut self) -> Result<()> {
+        self.supply.settle_in()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.supply.descriptors()
+    }
+
+    fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
+        format!("the rays of step {}", ticket.batch)
+    }
+}

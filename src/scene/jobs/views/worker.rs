@@ -1,0 +1,263 @@
+//! From a step's number to its image.
+//!
+//! Runs in workers, and in the consumer with zero workers. An image that is not in the
+//! store yet is decoded by whoever needs it first. Never in here: how a picture is decoded.
+
+use std::ops::Range;
+use std::os::fd::RawFd;
+
+use crate::error::{Error, FaultKind, Result, SampleFault};
+use crate::jobs::input::InputMode;
+use crate::jobs::stages;
+use crate::picture::grow;
+use crate::pixels::remap::{Level, Place, Taken};
+use crate::pool::job::{Job, JobKind, JobParts};
+use crate::pool::ring::ticket::Ticket;
+use crate::pool::worker::meter::Meter;
+use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::spec::name_image;
+use crate::scene::jobs::shared::supply::Supply;
+use crate::scene::jobs::views::fields::ViewArrays;
+use crate::scene::jobs::views::shown::{Shown, ShownImages};
+use crate::scene::jobs::views::spec;
+use crate::scene::jobs::views::spec::{MAPS_KEY, NAME, ViewsSpec};
+use crate::scene::jobs::views::straighten::Straightener;
+use crate::sys::cpu::CpuLevel;
+
+/// Everything that a worker keeps from view to view.
+struct ViewsJob {
+    spec: ViewsSpec,
+    supply: Supply,
+    masks: Masks,
+    shown: ShownImages,
+    straightener: Straightener,
+    /// The pixels of the image at hand, where they do not go to the row as they are.
+    pixels: Vec<u8>,
+    mask: Vec<u8>,
+    depths: Vec<f32>,
+    levels: [f32; 256],
+}
+
+pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
+
+fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
+    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    CpuLevel::detect()?;
+    let spec: ViewsSpec = parts.spec()?;
+    let fds = std::mem::take(&mut parts.descriptors);
+    let mut fds = fds.into_iter();
+    let mut next = || {
+        let missing = "a job that shows images came without a store, masks or maps";
+        fds.next().ok_or_else(|| Error::protocol(missing))
+    };
+    let [index, files, control, content, masks] = [next()?, next()?, next()?, next()?, next()?];
+    let mode = InputMode::of(parts.runs_in);
+    let supply = Supply::open(&spec.store, mode, [index, files, control, content])?;
+    let masks = Masks::from_fd(&supply.frames, masks)?;
+    let shown = ShownImages::new(&supply.frames, spec.form)
+        .map_err(|refused| Error::protocol(format!("a job with a camera: {}", refused.why)))?;
+    let maps = shown.maps(&supply.frames, spec.most_maps)?;
+    let shared = match maps.places.len() {
+        0 => None,
+        _ => Some([next()?, next()?]),
+    };
+    Ok(Box::new(ViewsJob {
+        straightener: Straightener::new(maps, shared, MAPS_KEY)?,
+        shown,
+        spec,
+        supply,
+        masks,
+        pixels: Vec::new(),
+        mask: Vec::new(),
+        depths: Vec::new(),
+        levels: std::array::from_fn(|level| level as f32 / 255.0),
+    }))
+}
+
+impl ViewsJob {
+    /// The image of a ticket.
+    fn image(&self, ticket: &Ticket) -> usize {
+        // At most as many as there are frames: a pure function of any number.
+        self.spec.order.image(ticket.batch) as usize
+    }
+
+    /// Copies an image to its arrays.
+    fn copy(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
+        let pictures = &self.supply.pictures;
+        match self.spec.form.float {
+            false => pictures.read_part(image, 0, arrays.image)?,
+            true => {
+                let len = arrays.image.len() / size_of::<f32>();
+                grow(&mut self.pixels, len)?;
+                pictures.read_part(image, 0, &mut self.pixels[..len])?;
+                let floats = arrays.image.as_chunks_mut::<4>().0;
+                for (level, to) in self.pixels[..len].iter().zip(floats) {
+                    *to = self.levels[usize::from(*level)].to_ne_bytes();
+                }
+            }
+        }
+        let mask = self.masks.of(&self.supply.frames, image as u32);
+        if let Some(mask) = mask.filter(|_| !arrays.mask.is_empty()) {
+            mask.unpack(arrays.mask);
+        }
+        if self.read_depths(image)? {
+            let scale = self.spec.depth_scale;
+            for (level, to) in self.depths.iter().zip(arrays.depth.iter_mut()) {
+                *to = measured(*level, scale);
+            }
+        }
+        Ok(())
+    }
+
+    /// The levels of an image's depths; false where it has none.
+    fn read_depths(&mut self, image: usize) -> Result<bool, SampleFault> {
+        let frames = &self.supply.frames;
+        let (Some(begin), Some(camera)) = (frames.depth_begin(image), frames.camera(image)) else {
+            return Ok(false);
+        };
+        let pixels = camera.width as usize * camera.height as usize;
+        self.depths.resize(pixels, 0.0);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.depths);
+        self.supply.pictures.read_part(image, begin, bytes)?;
+        Ok(true)
+    }
+
+    /// Straightens an image into its arrays, and mask and depths with it.
+    fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
+        let has_depths = self.read_depths(image)?;
+        let frames = &self.supply.frames;
+        let (Some(frame), Some(source), Some(len), Some(Shown::Straight(straight))) = (
+            frames.frames.get(image),
+            frames.camera(image),
+            frames.color_bytes(image),
+            self.shown.of(frames, image),
+        ) else {
+            return Err(no_row());
+        };
+        let (width, height) = (source.width as usize, source.height as usize);
+        grow(&mut self.pixels, len)?;
+        let pictures = &self.supply.pictures;
+        pictures.read_part(image, 0, &mut self.pixels[..len])?;
+        let mask = self.masks.of(frames, image as u32);
+        if let Some(mask) = mask {
+            grow(&mut self.mask, width * height)?;
+            mask.unpack(&mut self.mask[..width * height]);
+        }
+        let mask = mask.map(|_| taken(&self.mask[..width * height], (width, height)));
+        let depths = has_depths.then(|| taken(&self.depths[..], (width, height)));
+        let columns = straight.camera().width as usize;
+        let (float, scale) = (self.spec.form.float, self.spec.depth_scale);
+        let pixels = &self.pixels[..len];
+        let alpha = frames.alpha;
+        self.straightener
+            .rows(frame.camera as usize, (straight, source), |row, places| {
+                let here = row * columns..(row + 1) * columns;
+                let to = &mut *arrays.image;
+                match (alpha, float) {
+                    (false, false) => mix::<3, u8>(pixels, (width, height), places, to, &here),
+                    (false, true) => mix::<3, f32>(pixels, (width, height), places, to, &here),
+                    (true, false) => mix::<4, u8>(pixels, (width, height), places, to, &here),
+                    (true, true) => mix::<4, f32>(pixels, (width, height), places, to, &here),
+                }?;
+                if let Some(mask) = mask {
+                    let to = arrays.mask.get_mut(here.clone()).ok_or_else(no_row)?;
+                    mask.all_in(places, to);
+                }
+                if let Some(depths) = depths {
+                    let to = arrays.depth.get_mut(here).ok_or_else(no_row)?;
+                    depths.nearest(places, 0.0, |level| measured(level, scale), to);
+                }
+                Ok(())
+            })
+    }
+}
+
+/// A row of a straight image.
+fn mix<const C: usize, L>(
+    pixels: &[u8],
+    size: (usize, usize),
+    places: &[Place],
+    out: &mut [u8],
+    here: &Range<usize>,
+) -> Result<(), SampleFault>
+where
+    L: Level,
+    [L; C]: bytemuck::AnyBitPattern + bytemuck::NoUninit,
+{
+    let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| no_row())?;
+    let out = out.get_mut(here.clone()).ok_or_else(no_row)?;
+    taken(pixels.as_chunks::<C>().0, size).mix(places, out);
+    Ok(())
+}
+
+fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> Taken<'_, T> {
+    Taken {
+        pixels,
+        width,
+        height,
+    }
+}
+
+/// A level of a depth in the scene's units.
+fn measured(level: f32, scale: f64) -> f32 {
+    (f64::from(level) * scale) as f32
+}
+
+/// A row that is none of a view: a ticket that was scribbled on.
+#[cold]
+fn no_row() -> SampleFault {
+    SampleFault::new(FaultKind::Unknown, "its row is none of a view")
+}
+
+impl Job for ViewsJob {
+    fn place(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
+        let layout = self.shown.layout(&self.supply.frames, self.image(ticket));
+        0..layout.map_or(0, |layout| layout.bytes())
+    }
+
+    fn fill(
+        &mut self,
+        ticket: &Ticket,
+        row: u32,
+        _attempt: u32,
+        out: &mut [u8],
+        meter: &mut Meter,
+    ) -> std::result::Result<(), SampleFault> {
+        let image = self.image(ticket);
+        let layout = self.shown.layout(&self.supply.frames, image);
+        let mut arrays = layout
+            .filter(|_| row == 0)
+            .and_then(|layout| layout.arrays(out))
+            .ok_or_else(no_row)?;
+        self.supply.fetch(image as u32, meter)?;
+        meter.lap(stages::DECODE);
+        let shown = match self.shown.of(&self.supply.frames, image) {
+            Some(Shown::Straight(_)) => self.straighten(image, &mut arrays),
+            Some(Shown::AsItIs(_)) | None => self.copy(image, &mut arrays),
+        };
+        shown.map_err(|fault| name_image(image as u64, image as u64, &fault))?;
+        meter.lap(spec::SHOW);
+        Ok(())
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.supply
+            .memory_limit()
+            .saturating_add(2 * self.supply.frames.places.largest())
+    }
+
+    fn settle_in(&mut self) -> Result<()> {
+        self.supply.settle_in()?;
+        self.straightener.settle_in()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        let mut all = self.supply.descriptors();
+        all.extend(self.straightener.descriptors());
+        all
+    }
+
+    fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
+        format!("the view of step {}", ticket.batch)
+    }
+}

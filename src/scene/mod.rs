@@ -1,0 +1,34 @@
+//! Scenes: images with a camera and a pose each, and the rays and views that NeRF and splatting
+//! models train on.
+//!
+//! - [`data`]: what files say of a scene: frames, cameras, poses, points;
+//! - [`draw`]: which pixel a ray looks through, which image a view shows;
+//! - [`store`]: decoded images that all processes of a machine share;
+//! - [`jobs`]: the work of the pool on them: rays, views, masks, images on their way to a device;
+//! - [`forecast`]: the memory of a run, before it;
+//! - [`run`]: what a trainer holds: [`rays`] and [`views`];
+//! - [`options`]: the options of both, as data.
+//!
+//! The lenses themselves are in [`camera`](crate::camera). A loader of images imports nothing
+//! from here.
+
+pub(crate) mod data;
+pub(crate) mod draw;
+pub(crate) mod forecast;
+pub(crate) mod jobs;
+pub(crate) mod options;
+pub(crate) mod run;
+pub(crate) mod store;
+
+pub use data::{
+    CameraCount, Center, Frame, ImageOrder, MissingFiles, ModelFolder, Orientation, Placement,
+    Points, Pose, RollingShutter, Scene, SceneFormat, SceneOptions, SceneSummary, Split, SplitBy,
+    UnreadImage, scene_svg,
+};
+pub use forecast::{
+    SceneDeviceMemory, SceneForecast, SceneMemory, SceneWorkerMemory, StoreForecast,
+};
+pub use jobs::shared::batch::{SceneArrays, SceneBatch};
+pub use options::{RaysOptions, ViewsOptions};
+pub use run::{SceneBuilder, SceneKind, SceneReport, SceneRun, SceneSource, SceneState};
+pub use run::{rays, views};

@@ -1,0 +1,231 @@
+//! Rays as a kind of run: what they take, their table of draws, and who makes them.
+//!
+//! In the consumer. The order of the start is `loader::scene`'s.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::device::ray_launch::RaySceneSizes;
+use crate::error::{Error, Result};
+use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
+use crate::pool::worker::meter::Stage;
+use crate::scene::draw::{RayTable, RayTableBuilder};
+use crate::scene::jobs::pictures::on_device::DeviceRun;
+use crate::scene::jobs::rays::batch::StepRays;
+use crate::scene::jobs::rays::fields::{RayForm, RayLayout};
+use crate::scene::jobs::rays::on_device::DeviceRays;
+use crate::scene::jobs::rays::run::WorkerRays;
+use crate::scene::jobs::rays::spec::{self, RaysSpec};
+use crate::scene::jobs::shared::frames::StoredFrames;
+use crate::scene::jobs::shared::kernel_run::KernelRun;
+use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::spec::StoreMemory;
+use crate::scene::jobs::shared::worker_run::WorkerSteps;
+use crate::scene::run::rays::options::RayKindOptions;
+use crate::scene::run::rays::prepared::{shape_of, table};
+use crate::scene::run::rays::report::RayWork;
+use crate::scene::run::rays::state::RaysState;
+use crate::scene::run::{
+    Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
+};
+
+/// Rays: what a run of them keeps.
+#[derive(Debug)]
+pub struct RayKind {
+    table: Arc<RayTable>,
+    /// Of a step.
+    pub(super) rays: u64,
+    most_rays: u64,
+}
+
+/// What follows from options and frames.
+#[derive(Debug)]
+pub struct RayPlan {
+    most_rays: u64,
+    form: RayForm,
+}
+
+/// What makes rays, before workers or a device are started.
+#[derive(Debug)]
+pub struct RaySetup {
+    steps: WorkerRays,
+    table: Arc<RayTable>,
+    masks: Masks,
+    frames: StoredFrames,
+}
+
+#[expect(private_interfaces, reason = "all kinds are in this crate")]
+impl SceneKind for RayKind {
+    type Options = RayKindOptions;
+    type Plan = RayPlan;
+    type Setup = RaySetup;
+    type Arrays = StepRays;
+    type Request = u64;
+    type State = RaysState;
+    type Work = RayWork;
+    type Workers = WorkerRays;
+    type Kernel = DeviceRays;
+
+    const LOWER: [&'static str; 2] = ["`rays`, most_rays or `depth`", "rays, most_rays or depth"];
+    const MOST_DEPTH: u32 = u32::MAX;
+
+    fn check(options: &RayKindOptions) -> Result<()> {
+        options.rank.check()?;
+        options.checked_rays().map(drop)
+    }
+
+    fn plan(
+        run: &RunOptions,
+        options: &RayKindOptions,
+        chosen: &Chosen,
+    ) -> Result<(RayPlan, Beside)> {
+        let plan = RayPlan {
+            most_rays: options.checked_rays()?,
+            form: RayForm {
+                times: chosen.times,
+                depths: chosen.has_depths(),
+                alpha: run.alpha,
+            },
+        };
+        let frames = &chosen.frames;
+        let shutters = (frames.frames.iter()).filter(|frame| frame.rolling_shutter.is_some());
+        let sizes = RaySceneSizes {
+            table: table_bytes(chosen)?,
+            masks: frames.mask_bytes(),
+            cameras: frames.cameras.len() as u64,
+            shutters: shutters.count() as u64,
+            frames: frames.frames.len() as u64,
+        };
+        let beside = Beside {
+            batch: RayLayout::new(plan.most_rays as usize, plan.form).bytes() as u64,
+            tables: sizes.table,
+            device: ((0..frames.places.len() as u32).collect(), sizes.bytes()),
+            ..Beside::default()
+        };
+        Ok((plan, beside))
+    }
+
+    fn begin(
+        options: &RayKindOptions,
+        plan: RayPlan,
+        read: ReadScene,
+        facts: SceneFacts,
+    ) -> Result<(RaysState, Self, RaySetup)> {
+        let draws = (facts.seed, options.joining);
+        let (table, masks) = table(&read.chosen, options.sampler, draws, &read.words)?;
+        let table = Arc::new(table);
+        let state = RaysState {
+            version: RaysState::VERSION,
+            step: facts.step,
+            seed: facts.seed,
+            sampler: options.sampler,
+            joining: options.joining,
+            split: facts.split,
+            downscale: facts.downscale,
+            images: facts.images,
+            scene: facts.scene,
+        };
+        let kind = Self {
+            table: table.clone(),
+            rays: options.rays,
+            most_rays: plan.most_rays,
+        };
+        let spec = RaysSpec {
+            rank: options.rank.rank,
+            most_rays: plan.most_rays,
+            form: plan.form,
+            depth_scale: read.chosen.depth_scale,
+            store: read.store,
+        };
+        let steps = WorkerRays {
+            spec,
+            root: read.root,
+            posted: options.rays,
+        };
+        let setup = RaySetup {
+            steps,
+            table,
+            masks,
+            frames: read.chosen.frames,
+        };
+        Ok((state, kind, setup))
+    }
+
+    fn order<'a>(
+        setup: &'a RaySetup,
+        memory: StoreMemory<'a>,
+        step: u64,
+    ) -> Result<(JobOrder<'a>, Place)> {
+        let order = (setup.steps.spec).order(memory, &setup.table, &setup.masks)?;
+        Ok((order, setup.steps.place(step)))
+    }
+
+    fn workers(setup: RaySetup) -> WorkerRays {
+        setup.steps
+    }
+
+    fn kernel(setup: RaySetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceRays>> {
+        let draws = (setup.table, &setup.masks);
+        DeviceRays::open(&setup.frames, draws, setup.steps.spec, run, step)
+    }
+
+    fn check_request(&self, rays: u64) -> Result<()> {
+        let sampler = self.table.sampler();
+        let whole = sampler.whole_rays(rays);
+        if rays == 0 || whole != rays {
+            let per_unit = u64::from(sampler.rays_per_unit());
+            return Err(Error::config(format!(
+                "{rays} rays are not whole units of {per_unit}: ask for {}",
+                whole.max(per_unit)
+            )));
+        }
+        if rays > self.most_rays {
+            return Err(Error::option(
+                "most_rays",
+                format!(
+                    "{rays} rays were asked for, and there is room for {}: raise most_rays",
+                    self.most_rays
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn images(&self) -> Cow<'_, [u32]> {
+        self.table.drawn_images().into()
+    }
+
+    fn first_image(&self, _: u64) -> u32 {
+        self.table
+            .drawn_images()
+            .first()
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn work(pool: &PoolReport, startup: Duration) -> RayWork {
+        RayWork {
+            rows_by_worker: pool.rows_by_worker.clone(),
+            startup_s: startup.as_secs_f64(),
+            draw_s: seconds(pool, spec::DRAW),
+            decode_s: decode_seconds(pool),
+            trace_s: seconds(pool, spec::TRACE),
+            color_s: seconds(pool, spec::COLOR),
+            idle_s: seconds(pool, Stage::IDLE),
+        }
+    }
+}
+
+/// Bytes of the table of the draws, at most: images with an empty mask take less.
+fn table_bytes(chosen: &Chosen) -> Result<u64> {
+    let mut images = Vec::with_capacity(chosen.frames.frames.len());
+    for (image, frame) in chosen.frames.frames.iter().enumerate() {
+        let camera = chosen.frames.camera(image);
+        let size = camera.map_or((0, 0), |camera| (camera.width, camera.height));
+        images.push((size, shape_of(chosen, image)?, frame.has_mask));
+    }
+    Ok(RayTableBuilder::most_bytes(images.into_iter()))
+}

@@ -1,0 +1,160 @@
+//! A run over the images of a scene: batches, step by step.
+//!
+//! In the consumer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::scene::data::Scene;
+use crate::scene::jobs::shared::batch::SceneBatch;
+use crate::scene::jobs::shared::kernel_run::KernelRun;
+use crate::scene::jobs::shared::worker_run::WorkerRun;
+use crate::scene::run::kind::SceneKind;
+use crate::scene::run::report::SceneReport;
+use crate::scene::run::state::{SceneState, check_first_step};
+use crate::scene::run::store::HeldStore;
+use crate::scene::store::Holding;
+
+/// A run over the images of a scene: [`Rays`](crate::rays::Rays) or
+/// [`Views`](crate::views::Views). Each step is a batch.
+///
+/// The batch of a step is a pure function of scene, options, seed, rank and step. So it is the
+/// same for any number of workers, whoever dies, and a run goes on by its step alone.
+#[derive(Debug)]
+pub struct SceneRun<K: SceneKind> {
+    pub(super) maker: Maker<K>,
+    pub(crate) kind: K,
+    pub(super) scene: Scene,
+    pub(super) images: Vec<PathBuf>,
+    pub(super) store: HeldStore,
+    /// Where the run began.
+    pub(super) began: K::State,
+    pub(super) startup: Duration,
+}
+
+/// Makes the batches.
+#[derive(Debug)]
+pub(super) enum Maker<K: SceneKind> {
+    Workers(Box<WorkerRun<K::Workers>>),
+    Device(Box<KernelRun<K::Kernel>>),
+}
+
+impl<K: SceneKind> SceneRun<K> {
+    /// The next batch; none when it is not there within `limit`.
+    ///
+    /// # Errors
+    /// A request that no step can meet; an image that cannot be read; every batch held for too
+    /// long; what ends the pool.
+    pub(crate) fn next_within(
+        &mut self,
+        request: K::Request,
+        limit: Duration,
+    ) -> Result<Option<SceneBatch<K::Arrays>>> {
+        check_first_step(self.step())?;
+        self.kind.check_request(request)?;
+        match &mut self.maker {
+            Maker::Workers(run) => run.next_within(request, limit),
+            Maker::Device(run) => run.next_within(&self.store.pictures, request, limit),
+        }
+    }
+
+    /// Images that steps need and that are decoded.
+    fn decoded(&self) -> usize {
+        let (images, pictures) = (self.kind.images(), &self.store.pictures);
+        match &self.maker {
+            Maker::Workers(_) => pictures.count(&images),
+            Maker::Device(run) => run.count(&images, pictures),
+        }
+    }
+
+    /// Whether every image that steps need is decoded: into the store, or on the device.
+    #[must_use]
+    pub fn is_decoded(&self) -> bool {
+        self.decoded() == self.kind.images().len()
+    }
+
+    /// The step of the next batch: all that a later run needs to go on.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        match &self.maker {
+            Maker::Workers(run) => run.step(),
+            Maker::Device(run) => run.step(),
+        }
+    }
+
+    /// The next batch is that of `step`. What is under way is given up.
+    pub fn go_to(&mut self, step: u64) {
+        match &mut self.maker {
+            Maker::Workers(run) => run.go_to(step),
+            Maker::Device(run) => run.go_to(step),
+        }
+    }
+
+    /// Where the run stands, with what a step's batch depends on.
+    #[must_use]
+    pub fn state(&self) -> K::State {
+        self.began.at(self.step())
+    }
+
+    /// Goes on where `state` stands.
+    ///
+    /// # Errors
+    /// A state of other batches: of another scene, seed, split or size, or with other options
+    /// that they depend on.
+    pub fn resume(&mut self, state: &K::State) -> Result<()> {
+        state.check_resumable(&self.began)?;
+        check_first_step(state.step())?;
+        self.go_to(state.step());
+        Ok(())
+    }
+
+    /// Batches that there is memory for; none where each has memory of its own.
+    #[must_use]
+    pub fn depth(&self) -> Option<u32> {
+        match &self.maker {
+            Maker::Workers(run) => run.depth(),
+            Maker::Device(run) => Some(run.depth()),
+        }
+    }
+
+    /// The scene that the batches are of.
+    #[must_use]
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// The files of the images, as batches number them.
+    #[must_use]
+    pub fn images(&self) -> &[PathBuf] {
+        &self.images
+    }
+
+    /// What happened so far.
+    ///
+    /// # Errors
+    /// When the coordinator, or the device, does not answer.
+    pub fn report(&self) -> Result<SceneReport<K::Work>> {
+        let (pool, decoded_on_device, device) = match &self.maker {
+            Maker::Workers(run) => (run.report()?, 0, None),
+            Maker::Device(run) => (run.report()?, run.decoded(), Some(run.memory()?)),
+        };
+        Ok(SceneReport {
+            images: self.kind.images().len() as u64,
+            decoded: self.decoded() as u64,
+            decoded_on_device,
+            missing: self.scene.missing.clone(),
+            store_bytes: self.store.pictures.places().bytes(),
+            in_file: self.store.pictures.holding() == Holding::File,
+            ring_bytes: pool.ring_bytes,
+            worker_deaths: pool.worker_deaths,
+            stderr_lost: pool.stderr_lost,
+            work: K::work(&pool, self.startup),
+            sandboxed: pool.sandboxed,
+            wait_s: pool.consumer_wait_s,
+            workers: pool.workers,
+            coordinator: pool.coordinator,
+            device,
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! Steps of a start: coordinators first, then the scene and its masks, then the store.
+//!
+//! In the consumer. Never in here: what the images are for.
+
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::pool::crew::Ready;
+use crate::scene::data::Scene;
+use crate::scene::forecast::SceneForecast;
+use crate::scene::jobs::kinds::KINDS;
+use crate::scene::jobs::masks;
+use crate::scene::jobs::shared::spec::StoreSpec;
+use crate::scene::run::chosen::{Chosen, Wanted};
+use crate::scene::run::options::RunOptions;
+use crate::scene::run::source::SceneSource;
+use crate::scene::run::store::HeldStore;
+use crate::scene::store;
+use crate::scene::store::{Holding, Pictures, default_folder};
+
+/// Coordinators that wait for their jobs.
+#[derive(Debug)]
+pub(crate) struct Crews {
+    run: Ready,
+    /// Of the job that reads masks.
+    masks: Option<Ready>,
+}
+
+impl RunOptions {
+    /// Makes the coordinators, before anything is read: also that of the masks, since
+    /// nobody knows yet.
+    ///
+    /// # Errors
+    /// A system that refuses, a helper that is missing.
+    pub(crate) fn launch(&self) -> Result<Crews> {
+        let run = self.crew.clone().launch(KINDS)?;
+        let masks = match self.masks {
+            true => Some(self.crew.clone().launch(KINDS)?),
+            false => None,
+        };
+        Ok(Crews { run, masks })
+    }
+
+    /// Reads the scene, and chooses its frames.
+    ///
+    /// # Errors
+    /// A scene that cannot be read; nothing to choose.
+    pub(crate) fn choose(&self, source: SceneSource) -> Result<(Scene, Chosen)> {
+        let scene = source.open(self.limits.max_pixels)?;
+        for line in scene.missing.lines() {
+            tracing::warn!("{}: {line}", scene.root.display());
+        }
+        let wanted = Wanted {
+            masks: self.masks,
+            depths: self.depths,
+            alpha: self.alpha,
+        };
+        let chosen = Chosen::new(&scene, self.split, self.downscale, wanted)?;
+        Ok((scene, chosen))
+    }
+
+    /// The coordinator of the run, and the masks of the frames that have one, in order.
+    ///
+    /// # Errors
+    /// Masks that cannot be read.
+    pub(crate) fn read_masks(
+        &self,
+        chosen: &Chosen,
+        crews: Crews,
+    ) -> Result<(Ready, Vec<Vec<u64>>)> {
+        let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
+            Some(crew) => {
+                let spec = chosen.masks_spec(self.limits);
+                masks::run::read_all(crew, &spec, &chosen.index_of_masks()?)?
+            }
+            None => Vec::new(),
+        };
+        Ok((crews.run, words))
+    }
+
+    /// The store of these images: that of another process, or a new one where `forecast`
+    /// says.
+    ///
+    /// # Errors
+    /// No room for a file; an image that has gone.
+    pub(crate) fn store(
+        &self,
+        chosen: &Chosen,
+        forecast: &SceneForecast,
+    ) -> Result<(HeldStore, StoreSpec)> {
+        let holding = match forecast.store.in_file {
+            true => Holding::File,
+            false => Holding::Memory,
+        };
+        let folder = match holding {
+            Holding::File => self.store_folder.clone().unwrap_or_else(default_folder),
+            Holding::Memory => PathBuf::new(),
+        };
+        let key = chosen.store_key(self.background)?;
+        let places = &chosen.frames.places;
+        let create = || Pictures::create(places.clone(), holding, &folder, key);
+        // With a limit a store in memory that breaks it is not joined, nor one in a file where
+        // a device reads images in it.
+        let limited = self.memory_limit.is_some();
+        let reads = forecast
+            .device
+            .is_some_and(|device| device.host_image_bytes > 0);
+        let suits = |found: Holding| found == holding || !(limited || reads);
+        let (pictures, presence) = match self.shares {
+            true => store::meet(key, places, suits, create)?,
+            false => (create()?, None),
+        };
+        let spec = StoreSpec {
+            background: self.background,
+            limits: self.limits,
+            // That of who made the store.
+            holding: pictures.holding(),
+            key,
+        };
+        Ok((HeldStore { presence, pictures }, spec))
+    }
+}

@@ -1,0 +1,107 @@
+//! What the states of runs over a scene share.
+//!
+//! In the consumer.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use twox_hash::XxHash3_128;
+
+use crate::camera::Camera;
+use crate::error::{Error, Result};
+use crate::scene::data::{Pose, RollingShutter, Split};
+use crate::scene::run::chosen::Chosen;
+
+/// The last step that a run may begin at: there are steps behind it for every trainer.
+const LAST_STEP: u64 = 1 << 62;
+
+/// That a run may begin, or go on, at `step`.
+///
+/// # Errors
+/// A step that is too far.
+pub(crate) fn check_first_step(step: u64) -> Result<()> {
+    if step <= LAST_STEP {
+        return Ok(());
+    }
+    Err(Error::option(
+        "start",
+        format!("step {step} of `start` is too far: use at most {LAST_STEP}"),
+    ))
+}
+
+/// What states of all kinds have.
+#[derive(Debug)]
+pub struct SceneFacts {
+    pub(crate) step: u64,
+    pub(crate) seed: u64,
+    pub(crate) split: Split,
+    pub(crate) downscale: u32,
+    /// Images of the split.
+    pub(crate) images: u64,
+    /// As [`fingerprint`] gives it.
+    pub(crate) scene: String,
+}
+
+/// From where a run over a scene goes on, and all that the batch of a step depends on but the
+/// rank: what a checkpoint keeps.
+///
+/// The rank is left out: where processes train together one of them keeps the state, and each
+/// goes on with it.
+pub trait SceneState: Debug + Serialize + DeserializeOwned {
+    /// The step that comes next.
+    fn step(&self) -> u64;
+
+    /// The same run at another step.
+    #[must_use]
+    fn at(&self, step: u64) -> Self;
+
+    /// All but the step, in words, with the names that errors have for them.
+    fn facts(&self) -> Vec<(&'static str, String)>;
+
+    /// # Errors
+    /// The first fact that differs from that of the run `now`: both values, and what to do.
+    fn check_resumable(&self, now: &Self) -> Result<()> {
+        let mut compared = self.facts().into_iter().zip(now.facts());
+        match compared.find(|(then, now)| then != now) {
+            None => Ok(()),
+            Some(((what, then), (_, now))) => Err(Error::config(format!(
+                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
+                 without a state"
+            ))),
+        }
+    }
+}
+
+/// What the rays and views of an image follow from, but colours, alpha and depths: those are
+/// options of a run, which may change.
+#[derive(Serialize)]
+struct Facts<'a> {
+    camera: Option<&'a Camera>,
+    pose: &'a Pose,
+    time: f32,
+    rolling_shutter: Option<&'a RollingShutter>,
+    crop_radius: Option<f64>,
+}
+
+/// Tells a scene from others by what its rays and views are made of.
+pub(crate) fn fingerprint(chosen: &Chosen, masks: &[Vec<u64>]) -> Result<String> {
+    let mut hash = XxHash3_128::new();
+    for (image, frame) in chosen.frames.frames.iter().enumerate() {
+        let facts = Facts {
+            camera: chosen.frames.camera(image),
+            pose: &frame.pose,
+            time: frame.time,
+            rolling_shutter: frame.rolling_shutter.as_ref(),
+            crop_radius: chosen.crop_radii.get(image).copied().flatten(),
+        };
+        let text = serde_json::to_vec(&facts)
+            .map_err(|e| Error::protocol(format!("write what is known of an image: {e}")))?;
+        hash.write(&text);
+        hash.write(&[u8::from(frame.has_mask)]);
+    }
+    for words in masks {
+        hash.write(bytemuck::cast_slice(words));
+    }
+    Ok(format!("{:032x}", hash.finish_128()))
+}

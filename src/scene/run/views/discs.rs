@@ -1,0 +1,61 @@
+//! Discs of fisheye images, as masks: pixels beyond the crop radius are no part of a view.
+//!
+//! In the consumer. Rays have discs without masks, by their sampler.
+
+use crate::error::{Error, Result};
+use crate::scene::draw::{Disc, MaskBits, MaskView};
+use crate::scene::run::Chosen;
+
+/// The masks of all images that have one or a crop radius, in order. `words` are those of
+/// the images with a mask.
+///
+/// # Errors
+/// A radius that is none.
+pub(super) fn masks_within_discs(
+    chosen: &mut Chosen,
+    words: Vec<Vec<u64>>,
+) -> Result<Vec<Vec<u64>>> {
+    if chosen.crop_radii.iter().all(Option::is_none) {
+        return Ok(words);
+    }
+    let mut words = words.into_iter();
+    let mut within = Vec::new();
+    for image in 0..chosen.frames.frames.len() {
+        let camera = chosen.frames.camera(image);
+        let (width, height) = camera.map_or((0, 0), |camera| (camera.width, camera.height));
+        let radius = chosen.crop_radii.get(image).copied().flatten();
+        let frame = &mut chosen.frames.frames[image];
+        let mask = match frame.has_mask {
+            true => words.next(),
+            false => None,
+        };
+        frame.has_mask |= radius.is_some();
+        let Some(radius) = radius else {
+            within.extend(mask);
+            continue;
+        };
+        let mask = match &mask {
+            None => None,
+            Some(words) => {
+                let view = MaskView::new(words, width, height);
+                Some(view.ok_or_else(|| Error::protocol("a mask has another size"))?)
+            }
+        };
+        let both = within_disc(Disc::new(radius)?, mask, (width, height));
+        let both = both.ok_or_else(|| Error::protocol("an image without pixels"))?;
+        within.push(both.words().to_vec());
+    }
+    Ok(within)
+}
+
+fn within_disc(disc: Disc, mask: Option<MaskView<'_>>, size: (u32, u32)) -> Option<MaskBits> {
+    let (width, height) = size;
+    let mut pixels = vec![0; width as usize * height as usize];
+    for (row, line) in (0..height).zip(pixels.chunks_exact_mut(width as usize)) {
+        for col in disc.columns(width, height, row) {
+            let holds = mask.is_none_or(|mask| mask.holds(row, col));
+            line[col as usize] = u8::from(holds);
+        }
+    }
+    MaskBits::from_pixels(&pixels, width, height)
+}

@@ -1,0 +1,283 @@
+//! Views as a kind of run: what they take, their order, and who makes them.
+//!
+//! In the consumer. The order of the start is `loader::scene`'s.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::camera::Camera;
+use crate::device::Device;
+use crate::device::scene_launch::SCENE_ALIGN;
+use crate::device::view_launch::MOST_ROWS;
+use crate::error::{self, Error, Result};
+use crate::pool::job::JobOrder;
+use crate::pool::place::Place;
+use crate::pool::report::PoolReport;
+use crate::pool::worker::meter::Stage;
+use crate::scene::draw::ViewOrder;
+use crate::scene::jobs::pictures::on_device::DeviceRun;
+use crate::scene::jobs::shared::frames::StoredFrames;
+use crate::scene::jobs::shared::kernel_run::KernelRun;
+use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::spec::StoreMemory;
+use crate::scene::jobs::shared::worker_run::WorkerSteps;
+use crate::scene::jobs::views::on_device::DeviceViews;
+use crate::scene::jobs::views::queue::Queue;
+use crate::scene::jobs::views::run::WorkerViews;
+use crate::scene::jobs::views::shown::{Refused, ShownImages};
+use crate::scene::jobs::views::spec::{self, MAPS_KEY, ViewForm, ViewsSpec};
+use crate::scene::jobs::views::view::StepImage;
+use crate::scene::run::views::discs::masks_within_discs;
+use crate::scene::run::views::options::ViewKindOptions;
+use crate::scene::run::views::report::ViewWork;
+use crate::scene::run::views::state::ViewsState;
+use crate::scene::run::{
+    Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
+};
+use crate::scene::store::{Holding, Pictures, Places};
+
+/// Views: what a run of them keeps.
+#[derive(Debug)]
+pub struct ViewKind {
+    pub(super) order: ViewOrder,
+    /// Of each image as it is shown.
+    pub(super) cameras: Vec<Camera>,
+}
+
+/// What follows from options and frames.
+#[derive(Debug)]
+pub struct ViewPlan {
+    order: ViewOrder,
+    form: ViewForm,
+    shown: ShownImages,
+    /// Where the maps of cameras lie that are kept, and the most bytes that they may take.
+    maps: Places,
+    most_maps: u64,
+}
+
+/// What makes views, before workers or a device are started.
+#[derive(Debug)]
+pub struct ViewSetup {
+    steps: WorkerViews,
+    masks: Masks,
+    /// None = each view makes its own.
+    maps: Option<Pictures>,
+}
+
+#[expect(private_interfaces, reason = "all kinds are in this crate")]
+impl SceneKind for ViewKind {
+    type Options = ViewKindOptions;
+    type Plan = ViewPlan;
+    type Setup = ViewSetup;
+    type Arrays = StepImage;
+    type Request = ();
+    type State = ViewsState;
+    type Work = ViewWork;
+    type Workers = WorkerViews;
+    type Kernel = DeviceViews;
+
+    const LOWER: [&'static str; 2] = ["`depth`", "depth"];
+
+    /// However many workers there are: each view takes a whole image.
+    const MOST_DEPTH: u32 = 8;
+
+    fn plan(
+        run: &RunOptions,
+        options: &ViewKindOptions,
+        chosen: &Chosen,
+    ) -> Result<(ViewPlan, Beside)> {
+        let images = chosen.images.len() as u64;
+        let order = ViewOrder::new(images, run.seed, options.shuffles, options.rank)?;
+        let form = ViewForm {
+            float: options.float,
+            straight: options.undistort,
+        };
+        let frames = with_discs(chosen);
+        let shown = ShownImages::new(&frames, form);
+        let shown = shown.map_err(|refused| not_straight(&chosen.images, &refused))?;
+        let view = shown.most_bytes(&frames);
+        // A row's length is counted in 32 bits.
+        if view > u64::from(u32::MAX) {
+            return Err(Error::option(
+                "downscale",
+                format!(
+                    "the largest view takes {}, and at most 4 GiB fit: raise `downscale`",
+                    error::needed(view)
+                ),
+            ));
+        }
+        // A kernel makes its places anew, and workers show nothing.
+        let (most_maps, worker, device) = match run.device {
+            Device::Cpu => {
+                let worker = shown.worker_bytes(&frames);
+                (most_maps(run.memory_limit), worker, Default::default())
+            }
+            Device::Cuda(_) => {
+                check_rows(&frames, &shown)?;
+                let masks = frames.mask_bytes().next_multiple_of(SCENE_ALIGN as u64);
+                let queue = Queue::new(order, frames.frames.len(), run.first_step);
+                (0, 0, (queue.shown(), masks))
+            }
+        };
+        let maps = shown.maps(&frames, most_maps)?.places;
+        let beside = Beside {
+            batch: view,
+            worker,
+            maps: maps.bytes(),
+            discs_are_masks: true,
+            device,
+            ..Beside::default()
+        };
+        let plan = ViewPlan {
+            order,
+            form,
+            shown,
+            maps,
+            most_maps,
+        };
+        Ok((plan, beside))
+    }
+
+    fn masks(chosen: &mut Chosen, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
+        masks_within_discs(chosen, words)
+    }
+
+    fn begin(
+        options: &ViewKindOptions,
+        plan: ViewPlan,
+        read: ReadScene,
+        facts: SceneFacts,
+    ) -> Result<(ViewsState, Self, ViewSetup)> {
+        let frames = read.chosen.frames;
+        let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
+        let masks = Masks::seal(&frames, &words)?;
+        let maps = match plan.maps.len() {
+            0 => None,
+            _ => Some(Pictures::create(
+                plan.maps,
+                Holding::Memory,
+                Path::new(""),
+                MAPS_KEY,
+            )?),
+        };
+        let state = ViewsState {
+            version: ViewsState::VERSION,
+            step: facts.step,
+            seed: facts.seed,
+            shuffle: options.shuffles,
+            world: options.rank.world,
+            split: facts.split,
+            downscale: facts.downscale,
+            undistort: options.undistort,
+            images: facts.images,
+            scene: facts.scene,
+        };
+        let images = 0..frames.frames.len();
+        let cameras = images.filter_map(|image| plan.shown.camera(&frames, image));
+        let kind = Self {
+            order: plan.order,
+            cameras: cameras.copied().collect(),
+        };
+        let spec = ViewsSpec {
+            order: plan.order,
+            form: plan.form,
+            depth_scale: read.chosen.depth_scale,
+            most_maps: plan.most_maps,
+            store: read.store,
+        };
+        let steps = WorkerViews {
+            spec,
+            frames,
+            shown: plan.shown,
+        };
+        Ok((state, kind, ViewSetup { steps, masks, maps }))
+    }
+
+    fn order<'a>(
+        setup: &'a ViewSetup,
+        memory: StoreMemory<'a>,
+        step: u64,
+    ) -> Result<(JobOrder<'a>, Place)> {
+        let order = (setup.steps.spec).order(memory, &setup.masks, setup.maps.as_ref())?;
+        Ok((order, setup.steps.place(step)))
+    }
+
+    fn workers(setup: ViewSetup) -> WorkerViews {
+        setup.steps
+    }
+
+    fn kernel(setup: ViewSetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceViews>> {
+        let WorkerViews {
+            spec,
+            frames,
+            shown,
+        } = setup.steps;
+        DeviceViews::open((frames, shown), &setup.masks, spec, run, step)
+    }
+
+    fn images(&self) -> Cow<'_, [u32]> {
+        let all: Vec<u32> = (0..self.cameras.len() as u32).collect();
+        all.into()
+    }
+
+    fn first_image(&self, step: u64) -> u32 {
+        self.order.image(step) as u32
+    }
+
+    fn work(pool: &PoolReport, startup: Duration) -> ViewWork {
+        ViewWork {
+            startup_s: startup.as_secs_f64(),
+            decode_s: decode_seconds(pool),
+            show_s: seconds(pool, spec::SHOW),
+            idle_s: seconds(pool, Stage::IDLE),
+        }
+    }
+}
+
+/// The frames, of which those with a crop radius have a mask too: before any is read.
+fn with_discs(chosen: &Chosen) -> Cow<'_, StoredFrames> {
+    if chosen.crop_radii.iter().all(Option::is_none) {
+        return Cow::Borrowed(&chosen.frames);
+    }
+    let mut frames = chosen.frames.clone();
+    for (frame, radius) in frames.frames.iter_mut().zip(&chosen.crop_radii) {
+        frame.has_mask |= radius.is_some();
+    }
+    Cow::Owned(frames)
+}
+
+/// # Errors
+/// An image that no kernel shows.
+fn check_rows(frames: &StoredFrames, shown: &ShownImages) -> Result<()> {
+    let cameras = (0..frames.frames.len()).filter_map(|image| shown.camera(frames, image));
+    match cameras.map(|camera| camera.height).max() {
+        Some(rows) if rows > MOST_ROWS => Err(Error::option(
+            "downscale",
+            format!(
+                "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
+                 `downscale`, or use device cpu"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The most bytes that maps of cameras may take: what does not fit is made anew for each
+/// view.
+fn most_maps(memory_limit: Option<u64>) -> u64 {
+    const MOST: u64 = 256 << 20;
+    memory_limit.map_or(MOST, |limit| MOST.min(limit / 8))
+}
+
+fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
+    let path = images.get(refused.image);
+    let name = path.map_or_else(String::new, |path| path.display().to_string());
+    Error::option(
+        "undistort",
+        format!(
+            "`undistort` is not possible for {name} (lens {}): {}. Remove `undistort`",
+            refused.lens, refused.why,
+        ),
+    )
+}
