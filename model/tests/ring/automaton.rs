@@ -235,15 +235,13 @@ impl Automaton {
             .or_insert(fresh)
     }
 
-    /// The part of a word's value that any process looks at, for telling states
-    /// apart only. The owner of a final row is neither compared nor printed:
-    /// every compare-and-swap expects an open or a claimed row.
-    pub(crate) fn what_matters(&self, place: Place, value: u64) -> u64 {
+    /// The part of a row word that any process looks at, for telling states apart only. The
+    /// owner of a final row is neither compared nor printed: every compare-and-swap expects an
+    /// open or a claimed row.
+    pub(crate) fn what_matters(&self, value: u64) -> u64 {
         let word = RowWord::unpack(value);
-        match (place, word.state) {
-            (Place::Row(..), RowState::Done | RowState::Failed) => {
-                RowWord::new(word.state, 0, word.sequence).pack()
-            }
+        match word.state {
+            RowState::Done | RowState::Failed => RowWord::new(word.state, 0, word.sequence).pack(),
             _ => value,
         }
     }

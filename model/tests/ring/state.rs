@@ -1,8 +1,6 @@
 //! A global state: the words, where each process is, what may still go wrong;
 //! and what tells two states apart.
 
-use twox_hash::XxHash3_128;
-
 use crate::automaton::{Automaton, NodeId, Pending};
 use crate::memory::Place;
 use crate::pool::ring::row_word::{RowState, RowWord};
@@ -119,21 +117,23 @@ impl State {
         let merge = a.config.merge;
         let alike = merge && (coordinator.life == Life::Zombie || !a.burying(coordinator.node));
         let mut owned = [0_u32; 8];
-        let mut bytes = Vec::with_capacity(256);
+        let mut hash = KeyHash::default();
         for (i, (value, place)) in self.words.iter().zip(a.places.all()).enumerate() {
             let mut value = *value;
-            if merge {
-                value = a.what_matters(*place, value);
-            }
-            let row = RowWord::unpack(value);
-            if alike && matches!(place, Place::Row(..)) && row.state == RowState::Claimed {
-                let is_owner = |p: &Process| p.serial == row.owner && p.life != Life::Absent;
-                if let Some(owner) = self.processes.iter().position(is_owner) {
-                    owned[owner] |= 1 << i;
-                    value = RowWord::claimed(0, row.sequence).pack();
+            if let Place::Row(..) = place {
+                if merge {
+                    value = a.what_matters(value);
+                }
+                let row = RowWord::unpack(value);
+                if alike && row.state == RowState::Claimed {
+                    let is_owner = |p: &Process| p.serial == row.owner && p.life != Life::Absent;
+                    if let Some(owner) = self.processes.iter().position(is_owner) {
+                        owned[owner] |= 1 << i;
+                        value = RowWord::claimed(0, row.sequence).pack();
+                    }
                 }
             }
-            bytes.extend_from_slice(&value.to_le_bytes());
+            hash.add(value);
         }
         let mut processes = [(0, 0, 0, 0); 8];
         let count = self.processes.len();
@@ -151,18 +151,46 @@ impl State {
         if alike {
             processes[..self.consumer()].sort_unstable();
         }
-        for p in &processes[..count] {
-            for part in [p.0, p.1, p.2, p.3] {
-                bytes.extend_from_slice(&part.to_le_bytes());
-            }
+        for (life, class, serial, owned) in &processes[..count] {
+            hash.add(u64::from(*life) << 32 | u64::from(*class));
+            hash.add(u64::from(*serial) << 32 | u64::from(*owned));
         }
-        bytes.extend_from_slice(&[
+        hash.add(u64::from_le_bytes([
             u8::from(alike),
             self.worker_deaths,
             self.coordinator_deaths,
             self.consumer_deaths,
             self.spurious_wakes,
-        ]);
-        XxHash3_128::oneshot(&bytes)
+            0,
+            0,
+            0,
+        ]));
+        hash.finish()
     }
+}
+
+/// Two independent hashes of 64 bits, each a multiplication a word whose halves are folded.
+/// XXH3 took a third of an exploration.
+struct KeyHash(u64, u64);
+
+impl Default for KeyHash {
+    fn default() -> Self {
+        Self(0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9)
+    }
+}
+
+impl KeyHash {
+    fn add(&mut self, word: u64) {
+        self.0 = folded(self.0 ^ word, 0x9e37_79b9_7f4a_7c15);
+        self.1 = folded(self.1.rotate_left(23) ^ word, 0xd6e8_feb8_6659_fd93);
+    }
+
+    fn finish(self) -> u128 {
+        u128::from(self.0) << 64 | u128::from(self.1)
+    }
+}
+
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
 }
