@@ -82,6 +82,7 @@ def decoders(data):
             "--kill-workers-every 5",
             "--batch-size 16 --start 1:3",
             "--batch-size 5 --rank 1 --world-size 2",
+            "--batch-size 6 --multi-scale 224x224,96x160",
         )
         if data.photos
     ]

@@ -203,7 +203,7 @@ impl Plan {
         rows.saturating_mul(u64::from(self.options.world))
     }
 
-    /// In front of batch `batch_size` of an epoch.
+    /// In front of batch number `batch` of an epoch.
     pub(crate) fn mark(&self, epoch: u64, batch: u64) -> Mark {
         Mark::new(epoch, self.samples_before(epoch, batch))
     }

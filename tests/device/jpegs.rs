@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::loader::Epoch;
-use featherload::recipe::{CenterCrop, Decode, DecodeMode, GaussianBlur, Resize, Truncated};
+use featherload::plan::MultiScale;
+use featherload::recipe::{
+    CenterCrop, Decode, DecodeMode, GaussianBlur, RandomResizedCrop, Resize, Truncated,
+};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
     RowStatus, Sampler, State, Upload,
@@ -251,6 +254,59 @@ fn the_stream_is_the_same_however_it_is_made() {
                 }
                 assert_same(&head, &want[..head.len()], "before it");
             }
+        },
+    );
+}
+
+/// Height and width of a batch are those of its number, not of the samples in front of it.
+#[test]
+fn sizes_take_turns_where_the_device_decodes() {
+    with_pictures(
+        "sizes_take_turns_where_the_device_decodes",
+        &[("STANDIN_FREE", "7000000000")],
+        |dir, _| {
+            const SIZES: [(u32, u32); 3] = [(64, 64), (48, 32), (32, 56)];
+            let recipe = Recipe::new("sizes in turns")
+                .then(Decode::default())
+                .then(RandomResizedCrop::new(SIDE))
+                .with_dtype(Dtype::U8)
+                .with_layout(MemoryLayout::Nhwc);
+            let shown = |on: DecodeOn, workers: usize| {
+                let sizes = MultiScale {
+                    divided_by: 8,
+                    ..MultiScale::new(SIZES)
+                };
+                let b = usual(dir, on).recipe(recipe.clone()).multi_scale(sizes);
+                let mut loader = b.num_workers(workers).build().unwrap();
+                let (mut all, mut shapes) = (Vec::new(), Vec::new());
+                for _ in 0..3 {
+                    for batch in loader.epoch() {
+                        let batch = batch.unwrap().to_host().unwrap();
+                        shapes.push(batch.shape().unwrap());
+                        all.extend(rows(&batch));
+                        let by_device = |row: &usize| batch.ids()[*row] < u64::from(CODED);
+                        for row in (0..batch.len()).filter(by_device) {
+                            let row = batch.row(row).unwrap();
+                            let bytes = row.bytes().unwrap();
+                            let [_, height, width, channels] = batch.shape().unwrap();
+                            assert_eq!(bytes.len(), height * width * channels);
+                            let is_one_value = bytes[2..].iter().all(|b| *b == bytes[1]);
+                            assert!(is_one_value || on == DecodeOn::Cpu, "{:?}", batch.shape());
+                        }
+                    }
+                }
+                (all, shapes)
+            };
+            let (by_workers, shapes) = shown(DecodeOn::Cpu, 2);
+            for (height, width) in SIZES {
+                let is_size = |s: &[usize; 4]| s[1..3] == [height as usize, width as usize];
+                assert!(shapes.iter().any(is_size), "{shapes:?}");
+            }
+            let (want, of_device) = shown(DecodeOn::Gpu, 1);
+            assert_eq!(of_device, shapes);
+            let ids = |rows: &[Row]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+            assert_eq!(ids(&want), ids(&by_workers));
+            assert_same(&shown(DecodeOn::Gpu, 3).0, &want, "3 workers");
         },
     );
 }

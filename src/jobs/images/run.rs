@@ -108,7 +108,7 @@ impl Run {
             RowExtent::Fixed { height, width } => (height, width),
             RowExtent::Own => (0, 0),
         };
-        self.plan.size(place.epoch, place.batch).unwrap_or(usual)
+        self.plan.size_at(mark_of(place)).unwrap_or(usual)
     }
 
     /// One batch was handed over.
