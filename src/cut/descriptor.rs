@@ -1,7 +1,7 @@
 //! What the table at the start of a slot says of a row.
 //!
 //! Plain data. Written by the consumer when it hands a batch over, from what it
-//! computed itself: workers run C decoders, and what they could have written
+//! computed itself: workers decode untrusted bytes, and what they could have written
 //! there is not believed.
 
 use bytemuck::{Pod, Zeroable};

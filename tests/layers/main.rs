@@ -344,6 +344,11 @@ fn every_page_names_the_files_of_its_folder() {
 }
 
 #[test]
+fn comments_name_modules_that_are_there() {
+    none(map::references(&tree()));
+}
+
+#[test]
 fn only_the_public_modules_are_public() {
     none(words::public_modules(&tree()));
 }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Layers;
-use crate::source::{Source, fakes};
+use crate::source::{Source, fakes, has_word};
+use crate::{BINARY, Layers};
 
 /// Rooms that the table of section 2 does not name in their order, or names without
 /// saying all of it; imports behind it that are not those of the code.
@@ -61,10 +61,26 @@ pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
     wrong
 }
 
-/// Files of Rust that DESIGN.md names in backticks, and that are not there. A name is a
-/// path from `src/`, from `tests/` or from the root; `*` stands for any part of it.
+/// Files of Rust, and folders of a room, that DESIGN.md names in backticks, and that are not
+/// there. A name is a path from `src/`, from `tests/` or from the root; `*` stands for any part
+/// of it.
 pub fn paths(design: &str, files: &[String]) -> Vec<String> {
-    let is_path = |name: &&str| name.contains('/') && name.ends_with(".rs");
+    let rooms: BTreeSet<&str> = files
+        .iter()
+        .filter_map(|file| file.strip_prefix("src/")?.split_once('/'))
+        .map(|(room, _)| room)
+        .collect();
+    let is_folder = |name: &str| {
+        let of_room = name
+            .split('/')
+            .next()
+            .is_some_and(|room| rooms.contains(room));
+        of_room
+            && name
+                .chars()
+                .all(|c| c.is_lowercase() || c.is_numeric() || "_/".contains(c))
+    };
+    let is_path = |name: &&str| name.contains('/') && (name.ends_with(".rs") || is_folder(name));
     let is_there = |name: &str| {
         let (head, tail) = name.split_once('*').unwrap_or((name, ""));
         files.iter().any(|file| {
@@ -72,7 +88,10 @@ pub fn paths(design: &str, files: &[String]) -> Vec<String> {
             let mut names = rest.into_iter().chain([file.as_str()]);
             names.any(|file| match name.contains('*') {
                 true => file.starts_with(head) && file.ends_with(tail),
-                false => file == head,
+                false => {
+                    let rest = file.strip_prefix(head);
+                    rest.is_some_and(|rest| ["", ".rs"].contains(&rest) || rest.starts_with('/'))
+                }
             })
         })
     };
@@ -138,6 +157,41 @@ pub fn pages(files: &[Source]) -> Vec<String> {
     wrong
 }
 
+/// Modules that comments name in backticks, as `room::file`, and that are not there. Behind the
+/// last module may stand what its file defines or hands on: `room::file::function`.
+pub fn references(files: &[Source]) -> Vec<String> {
+    let of_library = || files.iter().filter(|file| !file.path.starts_with(BINARY));
+    let modules: BTreeMap<Vec<String>, &Source> =
+        of_library().map(|file| (file.module(), file)).collect();
+    let is_path = |name: &&str| {
+        name.contains("::") && name.chars().all(|c| c.is_lowercase() || "_:".contains(c))
+    };
+    let is_wrong = |name: &&str| {
+        let names: Vec<String> = name.split("::").map(str::to_owned).collect();
+        // Another crate's, or a module beside the file.
+        let is_room = modules.contains_key(&names[..1]);
+        let known = (0..=names.len())
+            .rev()
+            .find(|&n| modules.contains_key(&names[..n]));
+        let rest = known.and_then(|n| Some((modules[&names[..n]], names.get(n)?)));
+        is_room && rest.is_some_and(|(file, word)| !file.code.iter().any(|l| has_word(l, word)))
+    };
+    let mut wrong = Vec::new();
+    for file in of_library() {
+        for (number, line) in file.raw.iter().enumerate() {
+            let comment = line.trim_start().starts_with("//");
+            let found = ticked(line)
+                .filter(|_| comment)
+                .filter(is_path)
+                .filter(is_wrong);
+            wrong.extend(
+                found.map(|name| format!("{}:{}: `{name}` is no module", file.path, number + 1)),
+            );
+        }
+    }
+    wrong
+}
+
 /// What stands between backticks.
 fn ticked(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split('`').skip(1).step_by(2);
@@ -184,6 +238,33 @@ fn paths_that_lead_nowhere_are_found() {
     assert_eq!(paths(design, &files), [""; 0]);
     assert_eq!(paths("`ring/worker_side.rs`", &files).len(), 1);
     assert_eq!(paths("`ring/*_side.rs`", &files).len(), 1);
+    assert_eq!(
+        paths("`pool/ring`, `pool/ring/worker_side`", &files),
+        [""; 0]
+    );
+    assert_eq!(paths("`pool/rows`", &files).len(), 1);
+}
+
+#[test]
+fn comments_that_name_no_module_are_found() {
+    let check = |comment: &str| {
+        references(&fakes(&[
+            ("src/ring/mod.rs", "mod slots;"),
+            ("src/ring/slots.rs", "pub fn claim() {}"),
+            ("src/pool.rs", comment),
+        ]))
+    };
+    for right in [
+        "// `ring::slots`, `ring::slots::claim`, `std::fs`, `Ring::new`",
+        "let text = \"`ring::rows`\";",
+    ] {
+        assert_eq!(check(right), [""; 0]);
+    }
+    assert_eq!(
+        check("//! `ring::rows`"),
+        ["src/pool.rs:1: `ring::rows` is no module"]
+    );
+    assert_eq!(check("/// `ring::slots::free`").len(), 1);
 }
 
 #[test]

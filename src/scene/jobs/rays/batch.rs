@@ -1,6 +1,6 @@
 //! A batch of rays.
 //!
-//! In the consumer. Never in here: its memory (`jobs::scene`).
+//! In the consumer. Never in here: its memory (`scene::jobs::shared`).
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Which pixels of each image may be sampled, as bits in sealed memory.
 //!
 //! Made in the consumer, mapped by coordinator and workers. How bits lie in words is
-//! the business of `plan::rays`.
+//! the business of `scene::draw::bits`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,6 +1,6 @@
 //! One image with its mask and depths.
 //!
-//! In the consumer. Never in here: its memory (`jobs::scene`).
+//! In the consumer. Never in here: its memory (`scene::jobs::shared`).
 
 use std::ops::Range;
 

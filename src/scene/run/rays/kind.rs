@@ -1,6 +1,6 @@
 //! Rays as a kind of run: what they take, their table of draws, and who makes them.
 //!
-//! In the consumer. The order of the start is `loader::scene`'s.
+//! In the consumer. The order of the start is `scene::run::build`'s.
 
 use std::borrow::Cow;
 use std::sync::Arc;

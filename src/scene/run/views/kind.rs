@@ -1,6 +1,6 @@
 //! Views as a kind of run: what they take, their order, and who makes them.
 //!
-//! In the consumer. The order of the start is `loader::scene`'s.
+//! In the consumer. The order of the start is `scene::run::build`'s.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
