@@ -39,7 +39,7 @@ impl Supervisor {
         }
     }
 
-    /// Rule 6: who was stopped and is not let go on, at work or idle.
+    /// Kills a worker that was stopped and is not continued, at work or idle (DESIGN 1a, rule 6).
     pub(super) fn kill_stopped(&mut self, now: Duration) {
         for lane in &mut self.lanes {
             if let Lane::Running(w) = lane
@@ -91,7 +91,8 @@ impl Supervisor {
         None
     }
 
-    /// Rule 6: who is at one row for too long, or the pool at none.
+    /// Kills the worker that is at one row for `row_limit`; where no row ends, those without one
+    /// (DESIGN 1a, rule 6).
     pub(super) fn kill_overdue(&mut self, now: Duration) {
         if now < self.next_look {
             return;

@@ -21,7 +21,7 @@ use crate::pool::coordinator::messages::{
     COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
 };
 use crate::pool::coordinator::own::{is_helper_without_init, own_executable, refuse_to_nest};
-use crate::pool::coordinator::process::live;
+use crate::pool::coordinator::process::live_as_coordinator;
 use crate::pool::job::JobKind;
 use crate::sys::process;
 use crate::sys::process::PidFd;
@@ -206,7 +206,7 @@ fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
         let silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
         std::mem::forget(silent);
         match theirs.take() {
-            Some(socket) => live(socket, kinds),
+            Some(socket) => live_as_coordinator(socket, kinds),
             None => 1,
         }
     })

@@ -14,21 +14,21 @@ use crate::pool::ring::coordinator_side::Held;
 /// First sight of each claimed row, at each attempt.
 #[derive(Debug)]
 pub(crate) struct Overdue {
-    limit: Duration,
+    row_limit: Duration,
     seen: HashMap<Held, Duration>,
 }
 
 impl Overdue {
-    pub(crate) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(row_limit: Duration) -> Self {
         Self {
-            limit,
+            row_limit,
             seen: HashMap::new(),
         }
     }
 
     /// How often to look, so that the limit is kept to a quarter, or a second.
     pub(crate) fn tick(&self) -> Duration {
-        (self.limit / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+        (self.row_limit / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
     /// Takes a look and returns the rows that are over the limit.
@@ -37,7 +37,7 @@ impl Overdue {
         let mut over = Vec::new();
         for h in held {
             let since = self.seen.get(&h).copied().unwrap_or(now);
-            if now.saturating_sub(since) >= self.limit {
+            if now.saturating_sub(since) >= self.row_limit {
                 over.push(h);
             }
             still.insert(h, since);

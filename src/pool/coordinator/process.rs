@@ -36,7 +36,7 @@ const EXIT_BROKEN: i32 = 1;
 
 /// Lives as a coordinator on `socket`; the return value is the exit status.
 /// `kinds` are the jobs that it can be told to do.
-pub(crate) fn live(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
+pub(crate) fn live_as_coordinator(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
     // A forked caller's hook is the caller's, as are the descriptors that it writes to.
     std::mem::forget(std::panic::take_hook());
     let mut stderr = match Relay::install() {
@@ -49,14 +49,14 @@ pub(crate) fn live(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
     };
     // Workers do not return from here, and nothing is used after a panic but `stderr`,
     // which has its last words.
-    let lead = AssertUnwindSafe(|| lead(socket, kinds, &mut stderr));
-    let code = catch_unwind(lead).unwrap_or(EXIT_PANIC);
+    let run = AssertUnwindSafe(|| run_until_the_end(socket, kinds, &mut stderr));
+    let code = catch_unwind(run).unwrap_or(EXIT_PANIC);
     stderr.end();
     code
 }
 
-fn lead(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
-    match begin(socket, kinds, stderr) {
+fn run_until_the_end(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
+    match greet_and_start(socket, kinds, stderr) {
         Ok(None) => 0,
         Ok(Some((supervisor, line, consumer, children))) => {
             match supervisor.run(&line, &consumer, &children, stderr) {
@@ -80,7 +80,7 @@ fn lead(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
 /// the jobs that it can be told to do.
 pub(crate) fn run_coordinator(kinds: &[JobKind]) -> i32 {
     match std::io::stdin().as_fd().try_clone_to_owned() {
-        Ok(socket) => live(socket, kinds),
+        Ok(socket) => live_as_coordinator(socket, kinds),
         // There is nobody to tell: the socket is the loader's, and stderr may have to be
         // waited for.
         Err(_) => EXIT_NOT_STARTED,
@@ -89,7 +89,11 @@ pub(crate) fn run_coordinator(kinds: &[JobKind]) -> i32 {
 
 type Begun = (Supervisor, Line, PidFd, SignalFd);
 
-fn begin(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> Result<Option<Begun>> {
+fn greet_and_start(
+    socket: OwnedFd,
+    kinds: &[JobKind],
+    stderr: &mut Relay,
+) -> Result<Option<Begun>> {
     process::reset_signals()?;
     // For its workers as well.
     memory::leave_no_core()?;
@@ -120,7 +124,7 @@ fn begin(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> Result<Optio
             Received::Timeout => {}
             Received::Closed => return Ok(None),
             Received::Message(_, fds) => match Command::from_byte(byte[0]) {
-                Some(Command::Start) => match start(fds, kinds) {
+                Some(Command::Start) => match build_supervisor(fds, kinds) {
                     Ok(supervisor) => {
                         line.reply(&Reply::Started)?;
                         return Ok(Some((supervisor, line, consumer, children)));
@@ -184,7 +188,7 @@ fn consumer_ended(consumer: &PidFd) -> Result<bool> {
     socket::readable(consumer.as_fd(), Duration::ZERO)
 }
 
-fn start(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
+fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
     let mut fds = fds.into_iter();
     let (Some(request), Some(ring), Some(readable)) = (fds.next(), fds.next(), fds.next()) else {
         return Err(Error::protocol(

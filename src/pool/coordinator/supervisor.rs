@@ -267,7 +267,7 @@ impl Supervisor {
                 tries: self.tries,
                 coordinator: self.me,
             };
-            let forked = fork_never_returning(|| worker::process::live(post, job, walls));
+            let forked = fork_never_returning(|| worker::process::run_worker(post, job, walls));
             let pid = match forked {
                 Ok(pid) => pid,
                 Err(e) => {

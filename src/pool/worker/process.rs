@@ -45,8 +45,8 @@ pub(crate) struct Post {
 }
 
 /// Lives as the worker of a lane; the return value is the exit status.
-pub(crate) fn live(post: Post, job: &mut dyn Job, walls: &Walls) -> i32 {
-    match settle_in(post, job, walls).and_then(|()| work(post, job)) {
+pub(crate) fn run_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> i32 {
+    match prepare_worker(post, job, walls).and_then(|()| work(post, job)) {
         Ok(()) => 0,
         Err(e) => {
             tracing::error!("worker {}: {e}", post.serial);
@@ -55,7 +55,7 @@ pub(crate) fn live(post: Post, job: &mut dyn Job, walls: &Walls) -> i32 {
     }
 }
 
-fn settle_in(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
+fn prepare_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     let Post { ring, lane, .. } = post;
     process::die_with(post.coordinator)?;
     memory::give_back_what_is_freed();
