@@ -11,12 +11,13 @@ use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::fetch::client::Fetcher;
 use crate::jobs::images::batch::Batch;
-use crate::jobs::images::engine::ImageEngine;
+use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::replay::Replay;
 use crate::jobs::images::run::Run;
 use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::report::LoaderReport;
-use crate::plan::{Mark, Plan, Position, State};
+use crate::plan::{EpochMark, Plan, Position, State};
+use crate::pool::engine::Engine;
 
 /// Streams batches of images out of worker processes.
 ///
@@ -24,7 +25,7 @@ use crate::plan::{Mark, Plan, Position, State};
 /// batches that are still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
-    engine: ImageEngine,
+    maker: BatchMaker,
     run: Run,
     /// What gets the shards, where they lie elsewhere.
     fetcher: Option<Fetcher>,
@@ -35,6 +36,13 @@ pub struct Loader {
     handed_over: Option<Instant>,
     /// Time between handing a batch over and being asked for the next.
     consumer: Duration,
+}
+
+/// Makes the batches.
+#[derive(Debug)]
+pub(super) enum BatchMaker {
+    Host(Engine),
+    Device(Box<DevicePool>),
 }
 
 /// The batches of one epoch, from where the loader stands to the epoch's end.
@@ -55,13 +63,13 @@ pub struct Epoch<'a> {
 
 impl Loader {
     pub(super) fn new(
-        engine: ImageEngine,
+        maker: BatchMaker,
         run: Run,
         fetcher: Option<Fetcher>,
         jpegs: JpegOutlook,
     ) -> Self {
         Self {
-            engine,
+            maker,
             run,
             fetcher,
             jpegs,
@@ -101,7 +109,7 @@ impl Loader {
     /// Goes to the first batch of `epoch`. One above 2^62 gives no batch: the next call for
     /// one is an error.
     pub fn set_epoch(&mut self, epoch: u64) {
-        self.go_to(Mark::new(epoch, 0));
+        self.go_to(EpochMark::new(epoch, 0));
     }
 
     /// Goes on where `state` stands, as a loader does that was built with it
@@ -119,11 +127,19 @@ impl Loader {
         Ok(())
     }
 
-    fn go_to(&mut self, at: Mark) {
+    fn go_to(&mut self, at: EpochMark) {
         self.broken_off = false;
         if self.run.state.mark() != at {
-            self.engine.cancel();
-            (self.run.state.epoch, self.run.state.samples) = (at.epoch, at.samples);
+            self.cancel();
+            self.run.state.go_to(at);
+        }
+    }
+
+    /// Nothing that is under way will be asked for.
+    fn cancel(&mut self) {
+        match &mut self.maker {
+            BatchMaker::Host(engine) => engine.cancel(),
+            BatchMaker::Device(device) => device.cancel(),
         }
     }
 
@@ -180,12 +196,16 @@ impl Loader {
     /// # Errors
     /// When the coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
+        let (pool, device) = match &self.maker {
+            BatchMaker::Host(engine) => (engine.report()?, None),
+            BatchMaker::Device(device) => (device.report()?, Some(device.on.times())),
+        };
         Ok(LoaderReport {
             mix_s: self.run.mixing.as_secs_f64(),
             consumer_s: self.consumer.as_secs_f64(),
-            device: self.engine.device_times(),
+            device,
             fetch: self.fetcher.as_ref().map(Fetcher::report),
-            ..LoaderReport::of(self.engine.report()?)
+            ..LoaderReport::of(pool)
         })
     }
 
@@ -194,7 +214,10 @@ impl Loader {
     /// # Errors
     /// When the device does not answer.
     pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
-        self.engine.device_memory()
+        match &self.maker {
+            BatchMaker::Host(_) => Ok(None),
+            BatchMaker::Device(device) => device.on.memory().map(Some),
+        }
     }
 
     /// Who decodes JPEGs, and why.
@@ -215,29 +238,29 @@ impl Loader {
                 "a replay needs batches that are there: use a copy of the data set on this machine",
             ));
         }
-        self.engine.replay(&mut self.run, rounds)
+        match &mut self.maker {
+            BatchMaker::Device(device) => device.replay(&mut self.run, rounds),
+            BatchMaker::Host(_) => Err(Error::config(
+                "a replay needs a device: choose one with `device`",
+            )),
+        }
     }
 
     /// Batches that a caller may hold while the next one still comes, and one: slots of
     /// the ring, or batches on the device. None where each batch has memory of its own.
     pub fn depth(&self) -> Option<u32> {
-        self.engine.depth()
+        match &self.maker {
+            BatchMaker::Host(engine) => engine.depth(),
+            BatchMaker::Device(device) => Some(device.on.outputs()),
+        }
     }
 
     /// Cancels what workers have not begun of this epoch; the next one to
     /// [begin](Loader::begin_epoch) is the next. [`Loader::state`] stays behind the last
     /// batch that was handed over.
     pub fn break_off(&mut self) {
-        self.engine.cancel();
+        self.cancel();
         self.broken_off = true;
-    }
-
-    fn next_batch(&mut self) -> Result<Batch> {
-        loop {
-            if let Some(batch) = self.next_batch_within(Duration::MAX)? {
-                return Ok(batch);
-            }
-        }
     }
 
     /// The next batch in order, whichever epoch it is of; none when workers have not
@@ -255,34 +278,41 @@ impl Loader {
             return Ok(None);
         }
         let limit = limit.saturating_sub(began.elapsed());
-        match self.engine.next_within(&mut self.run, limit) {
-            Ok(None) => Ok(None),
-            Ok(Some(batch)) => {
-                self.run.advance();
+        let run = &mut self.run;
+        let next = match &mut self.maker {
+            BatchMaker::Host(engine) => match engine.next_within(&|n| run.coming(n), limit) {
+                Ok(filled) => filled.map(|filled| run.finished(filled)).transpose(),
+                Err(why) => Err(why),
+            },
+            BatchMaker::Device(device) => device.next_within(run, limit),
+        };
+        match &next {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                run.advance();
                 self.handed_over = Some(Instant::now());
-                Ok(Some(batch))
             }
-            Err(why) => {
-                // The state stays before the batch: mend the file and go on.
-                if why.is_sample() {
-                    self.engine.cancel();
-                }
-                Err(why)
-            }
+            // The state stays before the batch: mend the file and go on.
+            Err(why) if why.is_sample() => self.cancel(),
+            Err(_) => {}
         }
+        next
     }
-}
 
-impl Loader {
     /// Whether the shards of the next batch are on this machine, within `limit`. They stay until
     /// the batch is handed over, and so do those of batches behind it that are there.
     fn shards_are_there(&mut self, limit: Duration) -> Result<bool> {
         let Some(fetcher) = &mut self.fetcher else {
             return Ok(true);
         };
-        let (run, most) = (&mut self.run, self.engine.under_way());
+        // Batches that may be under way at a time, the one that is asked for among them.
+        let most = match &self.maker {
+            BatchMaker::Host(engine) => engine.depth().unwrap_or(1),
+            BatchMaker::Device(device) => device.on.outputs() + device.pool.depth(),
+        };
+        let run = &mut self.run;
         let at = run.state.mark();
-        let there = fetcher.ready(&run.index, &run.plan, at, most, limit)?;
+        let there = fetcher.ready(&run.index, &run.plan, at, most as usize, limit)?;
         run.can_be_made = Some(there.unwrap_or(0));
         Ok(there.is_some())
     }
@@ -323,7 +353,7 @@ pub(super) fn check_start(at: Position, plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// A state behind the last sample, or in an epoch that no run meets.
-pub(super) fn mark_to_resume(state: &State, plan: &Plan) -> Result<Mark> {
+pub(super) fn mark_to_resume(state: &State, plan: &Plan) -> Result<EpochMark> {
     check_epoch("resume", state.epoch)?;
     if !plan.is_within(state.samples) {
         return Err(Error::option(
@@ -384,7 +414,12 @@ impl Iterator for Epoch<'_> {
         if self.over {
             return None;
         }
-        let result = self.loader.next_batch();
+        let result = loop {
+            let next = self.loader.next_batch_within(Duration::MAX);
+            if let Some(result) = next.transpose() {
+                break result;
+            }
+        };
         match &result {
             Ok(_) => {
                 self.begun = true;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::length::EpochLength;
 use super::options::PlanOptions;
-use super::place::Mark;
+use super::place::EpochMark;
 use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
@@ -48,8 +48,12 @@ impl State {
     /// The version that this crate writes and reads.
     pub const VERSION: u32 = 3;
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark::new(self.epoch, self.samples)
+    pub(crate) fn mark(&self) -> EpochMark {
+        EpochMark::new(self.epoch, self.samples)
+    }
+
+    pub(crate) fn go_to(&mut self, at: EpochMark) {
+        (self.epoch, self.samples) = (at.epoch, at.samples);
     }
 
     /// Checks that going on with `now` gives the samples that `self` left. Ranks and batch

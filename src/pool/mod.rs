@@ -1,7 +1,7 @@
 //! Rows by workers: one ring of slots, one coordinator, any number of workers.
 //!
-//! The pool knows numbers and bytes. A row is some bytes of a slot, a batch is an
-//! epoch, a number and a count of rows. What rows are made of is a job, which the
+//! The pool knows numbers and bytes. A row is some bytes of a slot, a batch is a
+//! key and a count of rows. What rows are made of is a job, which the
 //! pool builds from a name, bytes and descriptors.
 //!
 //! | file | runs in | what it is |

@@ -113,7 +113,7 @@ impl<K: SceneKind> SceneRun<K> {
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
-            Maker::Workers(run) => run.depth(),
+            Maker::Workers(run) => run.engine.depth(),
             Maker::Device(run) => Some(run.depth()),
         }
     }
@@ -136,7 +136,7 @@ impl<K: SceneKind> SceneRun<K> {
     /// When the coordinator, or the device, does not answer.
     pub fn report(&self) -> Result<SceneReport<K::Work>> {
         let (pool, decoded_on_device, device) = match &self.maker {
-            Maker::Workers(run) => (run.report()?, 0, None),
+            Maker::Workers(run) => (run.engine.report()?, 0, None),
             Maker::Device(run) => (run.report()?, run.decoded(), Some(run.memory()?)),
         };
         Ok(SceneReport {
@@ -146,14 +146,14 @@ impl<K: SceneKind> SceneRun<K> {
             missing: self.scene.missing.clone(),
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,
-            ring_bytes: pool.ring_bytes,
-            worker_deaths: pool.worker_deaths,
-            stderr_lost: pool.stderr_lost,
+            ring_bytes: pool.processes.ring_bytes,
+            worker_deaths: pool.processes.worker_deaths,
+            stderr_lost: pool.processes.stderr_lost,
             work: K::work(&pool, self.startup),
-            sandboxed: pool.sandboxed,
+            sandboxed: pool.processes.sandboxed,
             wait_s: pool.consumer_wait_s,
-            workers: pool.workers,
-            coordinator: pool.coordinator,
+            workers: pool.processes.workers,
+            coordinator: pool.processes.coordinator,
             device,
         })
     }

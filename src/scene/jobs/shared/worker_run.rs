@@ -9,8 +9,7 @@ use crate::data::index::Index;
 use crate::error::{Error, Result, SampleFault};
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
-use crate::pool::place::Place;
-use crate::pool::report::PoolReport;
+use crate::pool::place::BatchPlace;
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
 use crate::scene::jobs::shared::spec::named_image;
 
@@ -24,13 +23,13 @@ pub(crate) trait WorkerSteps: Debug {
     fn changes_tickets(&mut self, request: Self::Request) -> bool;
 
     /// The ticket of a step.
-    fn place(&self, step: u64) -> Place;
+    fn place(&self, step: u64) -> BatchPlace;
 
     /// The bytes and arrays of a batch.
     ///
     /// # Errors
     /// A place that no ticket has.
-    fn arrays(&self, place: &Place, request: Self::Request) -> Result<(usize, Self::Arrays)>;
+    fn arrays(&self, place: &BatchPlace, request: Self::Request) -> Result<(usize, Self::Arrays)>;
 
     /// The error of a fault that names no image.
     fn unnamed(&self, index: &Index, step: u64, fault: SampleFault) -> Error;
@@ -39,7 +38,7 @@ pub(crate) trait WorkerSteps: Debug {
 /// Batches step by step.
 #[derive(Debug)]
 pub(crate) struct WorkerRun<S> {
-    engine: Engine,
+    pub(crate) engine: Engine,
     index: Index,
     steps: S,
     /// The next step.
@@ -57,11 +56,6 @@ impl<S> WorkerRun<S> {
         }
     }
 
-    /// Slots that batches lie in; none where each has memory of its own.
-    pub(crate) fn depth(&self) -> Option<u32> {
-        self.engine.depth()
-    }
-
     pub(crate) fn step(&self) -> u64 {
         self.step
     }
@@ -72,11 +66,6 @@ impl<S> WorkerRun<S> {
             self.engine.cancel();
             self.step = step;
         }
-    }
-
-    /// What happened so far.
-    pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.engine.report()
     }
 }
 
@@ -109,12 +98,12 @@ impl<S: WorkerSteps> WorkerRun<S> {
                     path: self.index.path(file),
                     fault,
                 },
-                None => self.steps.unnamed(&self.index, place.batch, fault),
+                None => self.steps.unnamed(&self.index, place.number, fault),
             });
         }
         let (bytes, arrays) = self.steps.arrays(&place, request)?;
-        self.step = place.batch + 1;
-        Ok(Some(SceneBatch::host((rows, bytes), arrays, place.batch)))
+        self.step = place.number + 1;
+        Ok(Some(SceneBatch::host((rows, bytes), arrays, place.number)))
     }
 }
 
