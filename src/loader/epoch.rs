@@ -3,6 +3,7 @@
 //! In the consumer.
 
 use std::iter::FusedIterator;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use crate::jobs::images::batch::Batch;
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::replay::Replay;
 use crate::jobs::images::run::Run;
+use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::report::LoaderReport;
 use crate::plan::{EpochMark, Plan, Position, State};
@@ -25,17 +27,17 @@ use crate::pool::engine::Engine;
 /// batches that are still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
-    maker: BatchMaker,
-    run: Run,
+    pub(super) maker: BatchMaker,
+    pub(super) run: Run,
     /// What gets the shards, where they lie elsewhere.
-    fetcher: Option<Fetcher>,
-    jpegs: JpegOutlook,
+    pub(super) fetcher: Option<Fetcher>,
+    pub(super) jpegs: JpegOutlook,
     /// The epoch at which the state stands was broken off.
-    broken_off: bool,
+    pub(super) broken_off: bool,
     /// When the last batch was handed over.
-    handed_over: Option<Instant>,
+    pub(super) handed_over: Option<Instant>,
     /// Time between handing a batch over and being asked for the next.
-    consumer: Duration,
+    pub(super) consumer: Duration,
 }
 
 /// Makes the batches.
@@ -62,27 +64,6 @@ pub struct Epoch<'a> {
 }
 
 impl Loader {
-    pub(super) fn new(
-        maker: BatchMaker,
-        run: Run,
-        fetcher: Option<Fetcher>,
-        jpegs: JpegOutlook,
-    ) -> Self {
-        Self {
-            maker,
-            run,
-            fetcher,
-            jpegs,
-            broken_off: false,
-            handed_over: None,
-            consumer: Duration::ZERO,
-        }
-    }
-
-    pub(super) fn run(&self) -> &Run {
-        &self.run
-    }
-
     /// The batches of the epoch at which the loader stands.
     pub fn epoch(&mut self) -> Epoch<'_> {
         let epoch = self.begin_epoch();
@@ -100,8 +81,8 @@ impl Loader {
     /// when [`Loader::state`] has another.
     pub fn begin_epoch(&mut self) -> u64 {
         if std::mem::take(&mut self.broken_off) {
-            self.run.state.epoch = self.run.state.epoch.saturating_add(1);
-            self.run.state.samples = 0;
+            let next = self.run.state.epoch.saturating_add(1);
+            self.run.state.go_to(EpochMark::new(next, 0));
         }
         self.run.state.epoch
     }
@@ -201,11 +182,16 @@ impl Loader {
             BatchMaker::Device(device) => (device.report()?, Some(device.on.times())),
         };
         Ok(LoaderReport {
+            times: StageTimes::of(&pool),
+            processes: pool.processes,
+            resized_by_workers: pool.counted,
+            truncated_rows: pool.truncated,
+            first_row_ms: pool.first_row_ms,
+            consumer_wait_s: pool.consumer_wait_s,
             mix_s: self.run.mixing.as_secs_f64(),
             consumer_s: self.consumer.as_secs_f64(),
             device,
             fetch: self.fetcher.as_ref().map(Fetcher::report),
-            ..LoaderReport::of(pool)
         })
     }
 
@@ -280,10 +266,9 @@ impl Loader {
         let limit = limit.saturating_sub(began.elapsed());
         let run = &mut self.run;
         let next = match &mut self.maker {
-            BatchMaker::Host(engine) => match engine.next_within(&|n| run.coming(n), limit) {
-                Ok(filled) => filled.map(|filled| run.finished(filled)).transpose(),
-                Err(why) => Err(why),
-            },
+            BatchMaker::Host(engine) => engine
+                .next_within(&|n| run.coming(n), limit)
+                .and_then(|filled| filled.map(|filled| run.finished(filled)).transpose()),
             BatchMaker::Device(device) => device.next_within(run, limit),
         };
         match &next {
@@ -375,31 +360,14 @@ impl Epoch<'_> {
     pub fn number(&self) -> u64 {
         self.epoch
     }
+}
 
-    /// As [`Loader::state`], while the epoch runs.
-    pub fn state(&self) -> State {
-        self.loader.state()
-    }
+/// What a loader tells while its epoch runs.
+impl Deref for Epoch<'_> {
+    type Target = Loader;
 
-    /// As [`Loader::index`], while the epoch runs.
-    pub fn index(&self) -> &Index {
-        self.loader.index()
-    }
-
-    /// As [`Loader::report`], while the epoch runs.
-    ///
-    /// # Errors
-    /// When the coordinator does not answer.
-    pub fn report(&self) -> Result<LoaderReport> {
-        self.loader.report()
-    }
-
-    /// As [`Loader::device_memory`], while the epoch runs.
-    ///
-    /// # Errors
-    /// When the device does not answer.
-    pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
-        self.loader.device_memory()
+    fn deref(&self) -> &Loader {
+        self.loader
     }
 }
 

@@ -201,7 +201,7 @@ impl Loader {
     /// first epoch: the steps of each sample with their numbers. Reads headers, and starts
     /// nothing; the run stands where it stood. Padding is left out.
     pub fn drawn(&self, at: Position) -> Vec<DrawnRow> {
-        let run = self.run();
+        let run = &self.run;
         let limits = Limits {
             max_pixels: run.state.max_pixels,
             max_scratch: run.state.max_scratch,

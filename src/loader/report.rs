@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::device::DeviceTimes;
 use crate::fetch::FetchReport;
 use crate::jobs::stages::StageTimes;
-use crate::pool::report::{PoolReport, ProcessReport};
+use crate::pool::report::ProcessReport;
 
 /// What a loader can tell about itself.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -41,21 +41,6 @@ pub struct LoaderReport {
     pub device: Option<DeviceTimes>,
     /// What was fetched from an object store; none where the data set lies here.
     pub fetch: Option<FetchReport>,
-}
-
-impl LoaderReport {
-    /// The pool's part.
-    pub(super) fn of(pool: PoolReport) -> Self {
-        Self {
-            times: StageTimes::of(&pool),
-            processes: pool.processes,
-            resized_by_workers: pool.counted,
-            truncated_rows: pool.truncated,
-            first_row_ms: pool.first_row_ms,
-            consumer_wait_s: pool.consumer_wait_s,
-            ..Self::default()
-        }
-    }
 }
 
 impl Deref for LoaderReport {

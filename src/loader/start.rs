@@ -196,16 +196,16 @@ impl LoaderBuilder {
                 )
             },
         )?;
-        let engine = match (self.device, engine, upload) {
+        let maker = match (self.device, engine, upload) {
             (Device::Cuda(ordinal), Engine::Workers(pool), Some(_)) => {
                 let on = OnDevice::open(ordinal, pool.ring(), &work, jpegs)?;
                 BatchMaker::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
             (_, engine, _) => BatchMaker::Host(engine),
         };
-        Ok(Loader::new(
-            engine,
-            Run {
+        Ok(Loader {
+            maker,
+            run: Run {
                 index: Arc::new(index),
                 scan,
                 plan,
@@ -222,8 +222,11 @@ impl LoaderBuilder {
                 mixing: Duration::ZERO,
             },
             fetcher,
-            outlook,
-        ))
+            jpegs: outlook,
+            broken_off: false,
+            handed_over: None,
+            consumer: Duration::ZERO,
+        })
     }
 }
 

@@ -22,7 +22,7 @@ use crate::pool::report::{PoolReport, ProcessReport};
 use crate::pool::ring::Ring;
 use crate::pool::ring::consumer_side::{Damage, Wait};
 use crate::pool::ring::layout::worker_word;
-use crate::pool::ring::slots::{HeldSlot, PostedSlot, Slots, WatchedSlot};
+use crate::pool::ring::slots::{PostedSlot, Slots, WatchedSlot};
 use crate::pool::ring::words::Words;
 use crate::sys::clock::RunningClock;
 
@@ -156,15 +156,22 @@ impl Pool {
             return Ok(None);
         }
         self.post_ahead(coming);
+        let next = self.take_front()?;
+        if next.is_some() {
+            self.post_ahead(&|n| coming(n + 1));
+        }
+        Ok(next)
+    }
+
+    /// The first batch in flight, if it is finished.
+    fn take_front(&mut self) -> Result<Option<Filled>> {
         let Some((place, posted)) = self.in_flight.pop_front() else {
             return Ok(None);
         };
         match self.slots.hold(posted) {
-            Ok(held) => {
-                let filled = self.filled(place, held)?;
-                self.post_ahead(&|n| coming(n + 1));
-                Ok(Some(filled))
-            }
+            Ok(held) => Filled::of_slot(place, held, self.tries)
+                .map(Some)
+                .map_err(|damage| self.destroyed(damage, &place.to_string())),
             Err(posted) => {
                 self.in_flight.push_front((place, posted));
                 Ok(None)
@@ -207,7 +214,7 @@ impl Pool {
         loop {
             self.post_ahead(coming);
             let left = limit.saturating_sub(began.elapsed());
-            let Some((place, posted)) = self.in_flight.pop_front() else {
+            let Some((place, posted)) = self.in_flight.front() else {
                 if self.sequence == u32::MAX {
                     return Err(self.end(Error::worker(format!(
                         "{} batches were posted, the most that a pool can count: build a new \
@@ -221,19 +228,18 @@ impl Pool {
                 }
                 continue;
             };
-            match self.slots.wait(&posted, LOOK.min(left)) {
-                Wait::Ready => match self.slots.hold(posted) {
-                    Ok(held) => return self.filled(place, held).map(Some),
-                    Err(posted) => self.in_flight.push_front((place, posted)),
-                },
+            match self.slots.wait(posted, LOOK.min(left)) {
+                Wait::Ready => {
+                    if let Some(filled) = self.take_front()? {
+                        return Ok(Some(filled));
+                    }
+                }
                 Wait::Fatal => {
-                    self.in_flight.push_front((place, posted));
                     let why = self.fatal();
                     return Err(self.end(why));
                 }
                 Wait::Again => {
-                    let damage = self.slots.damage(&posted);
-                    self.in_flight.push_front((place, posted));
+                    let (damage, place) = (self.slots.damage(posted), *place);
                     self.check_alive()?;
                     if let Some(damage) = damage {
                         return Err(self.destroyed(damage, &place.to_string()));
@@ -244,11 +250,6 @@ impl Pool {
                 }
             }
         }
-    }
-
-    fn filled(&mut self, place: BatchPlace, held: HeldSlot) -> Result<Filled> {
-        Filled::of_slot(place, held, self.tries)
-            .map_err(|damage| self.destroyed(damage, &place.to_string()))
     }
 
     /// Nothing in the ring can be believed any more, after what was found in a batch.
@@ -391,18 +392,11 @@ impl Pool {
         }
         report.first_row_ms = (first_commit != u64::MAX)
             .then(|| first_commit.saturating_sub(self.options.began_ns) as f64 * 1e-6);
-        let told = self.coordinator.report()?;
         report.processes = ProcessReport {
             coordinator: Some(self.coordinator.pid()),
-            workers: told.workers,
             rows_by_worker,
-            worker_deaths: told.deaths,
-            ordered_deaths: told.ordered_deaths,
-            events: told.events,
-            events_lost: told.events_lost,
-            stderr_lost: told.stderr_lost,
-            sandboxed: told.sandboxed,
             ring_bytes: ring.bytes() as u64,
+            ..self.coordinator.report()?.processes
         };
         Ok(report)
     }

@@ -2,13 +2,13 @@
 //!
 //! In the consumer. Numbers by stage: what a stage is called is the job's to say.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::pool::sandbox::Sandboxed;
 use crate::pool::worker::meter::STAGES;
 
 /// The processes of a pool, and what became of them.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProcessReport {
     /// Process id of the coordinator; none with zero workers.
@@ -28,8 +28,7 @@ pub struct ProcessReport {
     pub events_lost: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
-    /// What workers are kept to ([`LoaderBuilder::sandbox`](crate::LoaderBuilder::sandbox));
-    /// nothing with zero workers.
+    /// What workers are kept to, by the option `sandbox`; nothing with zero workers.
     pub sandboxed: Sandboxed,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,

@@ -41,48 +41,35 @@ pub(crate) struct WorkerRun<S> {
     pub(crate) engine: Engine,
     index: Index,
     steps: S,
-    /// The next step.
-    step: u64,
 }
 
 impl<S> WorkerRun<S> {
-    /// The engine was started at `step`. `index` has the files of the images.
-    pub(crate) fn new(engine: Engine, index: Index, steps: S, step: u64) -> Self {
+    /// `index` has the files of the images.
+    pub(crate) fn new(engine: Engine, index: Index, steps: S) -> Self {
         Self {
             engine,
             index,
             steps,
-            step,
-        }
-    }
-
-    pub(crate) fn step(&self) -> u64 {
-        self.step
-    }
-
-    /// Goes on at another step. What is under way is given up.
-    pub(crate) fn go_to(&mut self, step: u64) {
-        if step != self.step {
-            self.engine.cancel();
-            self.step = step;
         }
     }
 }
 
 impl<S: WorkerSteps> WorkerRun<S> {
-    /// The next batch; none when it is not there within `limit`.
+    /// The batch of `step`; none when it is not there within `limit`. Another step than the one
+    /// after the last batch is asked for after a cancel of the engine.
     ///
     /// # Errors
     /// An image that cannot be read; what ends the pool.
     pub(crate) fn next_within(
         &mut self,
+        step: u64,
         request: S::Request,
         limit: Duration,
     ) -> Result<Option<SceneBatch<S::Arrays>>> {
         if self.steps.changes_tickets(request) {
             self.engine.cancel();
         }
-        let (steps, step) = (&self.steps, self.step);
+        let steps = &self.steps;
         let coming = |n: usize| Some(steps.place(step + n as u64));
         let Some(filled) = self.engine.next_within(&coming, limit)? else {
             return Ok(None);
@@ -102,7 +89,6 @@ impl<S: WorkerSteps> WorkerRun<S> {
             });
         }
         let (bytes, arrays) = self.steps.arrays(&place, request)?;
-        self.step = place.number + 1;
         Ok(Some(SceneBatch::host((rows, bytes), arrays, place.number)))
     }
 }

@@ -167,9 +167,9 @@ impl SceneKind for RayKind {
         setup.steps
     }
 
-    fn kernel(setup: RaySetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceRays>> {
+    fn kernel(setup: RaySetup, run: DeviceRun<'_>, _: u64) -> Result<KernelRun<DeviceRays>> {
         let draws = (setup.table, &setup.masks);
-        DeviceRays::open(&setup.frames, draws, setup.steps.spec, run, step)
+        DeviceRays::open(&setup.frames, draws, setup.steps.spec, run)
     }
 
     fn check_request(&self, rays: u64) -> Result<()> {
