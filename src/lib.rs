@@ -57,6 +57,7 @@ pub use loader::{
 };
 pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};
 pub use pool::coordinator::launch::Launch;
+pub use pool::report::ProcessReport;
 pub use pool::sandbox::{Sandbox, Sandboxed};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
 pub use scene::{Scene, rays, views};
@@ -85,9 +86,9 @@ pub mod internals {
     pub use crate::pool::engine::Engine;
     pub use crate::pool::filled::Filled;
     pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts, Readable};
-    pub use crate::pool::place::Place;
+    pub use crate::pool::place::BatchPlace;
     pub use crate::pool::ring::layout::Shape;
-    pub use crate::pool::ring::ticket::Ticket;
+    pub use crate::pool::ring::ticket::{BatchKey, Ticket};
     pub use crate::pool::tests_drill::{End, RingDrill};
     pub use crate::pool::worker::meter::{Meter, Stage};
     pub use crate::sys::pid_namespace::parents;

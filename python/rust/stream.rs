@@ -205,8 +205,9 @@ impl Stream {
     fn samples_of_batch(&self, py: Python<'_>, epoch: u64, number: u64) -> PyResult<Vec<u64>> {
         self.with(py, |loader| {
             let plan = loader.plan();
-            let rows = 0..plan.filled_rows(epoch, number);
-            Ok(rows.map(|row| plan.row(epoch, number, row).id).collect())
+            let at = plan.mark(epoch, number);
+            let rows = 0..plan.filled_rows_at(at);
+            Ok(rows.map(|row| plan.row_at(at, row).id).collect())
         })
     }
 

@@ -87,9 +87,9 @@ impl PayloadWriter<'_, '_> {
             }
         }
         self.end_shard()?;
-        let pool = run.report()?;
-        self.complete.report.worker_deaths = pool.worker_deaths;
-        self.complete.report.stderr_lost = pool.stderr_lost;
+        let pool = run.engine.report()?;
+        self.complete.report.worker_deaths = pool.processes.worker_deaths;
+        self.complete.report.stderr_lost = pool.processes.stderr_lost;
         self.complete.report.source_bytes = pool.input_bytes;
         Ok(ControlFlow::Continue(()))
     }

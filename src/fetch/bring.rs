@@ -16,7 +16,7 @@ use crate::fetch::client::Fetcher;
 use crate::fetch::disk::{least_room, on_disk};
 use crate::fetch::handle::is_of_one_that_died;
 use crate::fetch::tars::TarList;
-use crate::plan::{Mark, Plan, PlanOptions, Sampler};
+use crate::plan::{EpochMark, Plan, PlanOptions, Sampler};
 
 /// Between two words on how many are there.
 const TELL: Duration = Duration::from_millis(200);
@@ -25,8 +25,8 @@ const TELL: Duration = Duration::from_millis(200);
 const WAIT: u32 = 10;
 
 /// Where the run stands, all the time.
-fn start() -> Mark {
-    Mark::new(0, 0)
+fn start() -> EpochMark {
+    EpochMark::new(0, 0)
 }
 
 /// The room of a folder, and what its shards take of it.

@@ -26,7 +26,7 @@ use crate::fetch::messages::{Counts, Opened, Place, Reply, Request, Trouble, Unu
 use crate::fetch::options::FetchOptions;
 use crate::fetch::shard_wait::ShardWait;
 use crate::fetch::tars::{TarList, shared_index};
-use crate::plan::{Mark, Plan, PlanOptions, Sampler};
+use crate::plan::{EpochMark, Plan, PlanOptions, Sampler};
 use crate::sys::clock::RunningClock;
 use crate::sys::socket;
 
@@ -124,7 +124,7 @@ pub(crate) struct Fetcher {
     order: Option<Order>,
     held: Held,
     /// The first batch behind those.
-    next: Option<Mark>,
+    next: Option<EpochMark>,
     watched: Instant,
     /// When it was asked whether it goes on.
     asked: Instant,
@@ -301,7 +301,7 @@ impl Fetcher {
             ..PlanOptions::default()
         };
         let plan = Plan::new(index.len(), order)?;
-        let mut at = Mark::new(0, 0);
+        let mut at = EpochMark::new(0, 0);
         self.plan(&index, &plan, at, Some(1))?;
         for (number, name) in names.iter().enumerate() {
             while self.ready(&index, &plan, at, 1, READY)?.is_none() {}
@@ -336,7 +336,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// One that cannot be replaced.
-    pub(super) fn look_after(&mut self, at: Mark) -> Result<()> {
+    pub(super) fn look_after(&mut self, at: EpochMark) -> Result<()> {
         if self.watched.elapsed() < ASK {
             return Ok(());
         }
@@ -384,7 +384,7 @@ impl Fetcher {
         &mut self,
         index: &Index,
         plan: &Plan,
-        at: Mark,
+        at: EpochMark,
         epochs: Option<u64>,
     ) -> Result<()> {
         let own = |fd: std::os::fd::BorrowedFd<'_>| {
@@ -406,7 +406,7 @@ impl Fetcher {
         }
     }
 
-    fn send_plan(&mut self, at: Mark) -> Result<()> {
+    fn send_plan(&mut self, at: EpochMark) -> Result<()> {
         let Some(order) = &self.order else {
             return Ok(());
         };
@@ -438,7 +438,7 @@ impl Fetcher {
         &mut self,
         index: &Index,
         plan: &Plan,
-        at: Mark,
+        at: EpochMark,
         most: usize,
         limit: Duration,
     ) -> Result<Option<usize>> {
@@ -496,7 +496,7 @@ impl Fetcher {
     }
 
     /// The run stands at `at`: what is behind it may go.
-    fn go_to(&mut self, at: Mark) -> Result<()> {
+    fn go_to(&mut self, at: EpochMark) -> Result<()> {
         if self.held.begins_at(at) {
             return Ok(());
         }
@@ -534,7 +534,7 @@ impl Fetcher {
     }
 
     /// Tells it once more where it stands, where a word was lost.
-    fn tell_again(&mut self, at: Mark) -> Result<()> {
+    fn tell_again(&mut self, at: EpochMark) -> Result<()> {
         if std::mem::take(&mut self.untold) {
             // By whichever way it came there.
             self.tell(&Request::Jump(at.into()))?;
@@ -552,7 +552,7 @@ impl Fetcher {
     }
 
     /// Whether the fetcher lives, and has nothing to say. One that died is started again.
-    fn watch(&mut self, at: Mark) -> Result<()> {
+    fn watch(&mut self, at: EpochMark) -> Result<()> {
         if std::mem::take(&mut self.gave_up) {
             return match self.start_another(at) {
                 Err(why) if is_of_one_that_died(&why) => self.start_again(at, why),
@@ -610,7 +610,7 @@ impl Fetcher {
         Ok(())
     }
 
-    fn start_again(&mut self, at: Mark, mut why: Error) -> Result<()> {
+    fn start_again(&mut self, at: EpochMark, mut why: Error) -> Result<()> {
         loop {
             self.deaths += 1;
             self.total_deaths += 1;
@@ -630,7 +630,7 @@ impl Fetcher {
         }
     }
 
-    fn start_another(&mut self, at: Mark) -> Result<()> {
+    fn start_another(&mut self, at: EpochMark) -> Result<()> {
         self.renew()?;
         self.send_plan(at)
     }

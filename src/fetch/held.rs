@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::fetch::lease::Lease;
-use crate::plan::{Mark, Plan};
+use crate::plan::{EpochMark, Plan};
 
 /// What part of the folder's room a rank may hold ahead of the batch that is asked for.
 const AHEAD: u64 = 4;
@@ -31,7 +31,7 @@ pub(super) struct Held {
     /// Of a folder with room for all: shards that were seen.
     settled: Vec<bool>,
     /// In their order, the one that is asked for first, each with its shards.
-    batches: VecDeque<(Mark, Vec<u64>)>,
+    batches: VecDeque<(EpochMark, Vec<u64>)>,
     shards: HashMap<u64, Shard>,
     /// A shard that was not there at the last look.
     missing: Option<u64>,
@@ -73,12 +73,12 @@ impl Held {
     }
 
     /// Whether the run stands where it stood.
-    pub(super) fn begins_at(&self, at: Mark) -> bool {
+    pub(super) fn begins_at(&self, at: EpochMark) -> bool {
         self.batches.front().is_some_and(|(first, _)| *first == at)
     }
 
     /// The run stands at `at`: batches before it are let go. Whether that one is held.
-    pub(super) fn go_to(&mut self, at: Mark) -> bool {
+    pub(super) fn go_to(&mut self, at: EpochMark) -> bool {
         while let Some((first, _)) = self.batches.front()
             && *first != at
         {
@@ -101,7 +101,7 @@ impl Held {
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn hold(&mut self, index: &Index, plan: &Plan, at: Mark) -> Result<bool> {
+    pub(super) fn hold(&mut self, index: &Index, plan: &Plan, at: EpochMark) -> Result<bool> {
         let rows = 0..plan.filled_rows_at(at);
         let parts = rows.filter_map(|row| index.part(plan.row_at(at, row).id));
         let mut shards: Vec<u64> = parts.map(|part| part.shard).collect();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::fetch::address::Address;
 use crate::fetch::options::FetchOptions;
-use crate::plan::{Mark, PlanOptions};
+use crate::plan::{EpochMark, PlanOptions};
 
 /// Most bytes of a message.
 pub(crate) const LONGEST: usize = 60 << 10;
@@ -70,8 +70,8 @@ pub(super) struct Place {
     samples: u64,
 }
 
-impl From<Mark> for Place {
-    fn from(at: Mark) -> Self {
+impl From<EpochMark> for Place {
+    fn from(at: EpochMark) -> Self {
         Self {
             epoch: at.epoch,
             samples: at.samples,
@@ -79,7 +79,7 @@ impl From<Mark> for Place {
     }
 }
 
-impl From<Place> for Mark {
+impl From<Place> for EpochMark {
     fn from(at: Place) -> Self {
         Self::new(at.epoch, at.samples)
     }

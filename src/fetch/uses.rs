@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::data::index::Index;
-use crate::plan::{Mark, Plan};
+use crate::plan::{EpochMark, Plan};
 
 /// A shard is used by the batches from `first` to `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ struct Visit {
 /// A batch: where it begins, and which one it is, counted from the first that was known.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    at: Mark,
+    at: EpochMark,
     number: u64,
 }
 
@@ -59,7 +59,7 @@ impl Uses {
     pub(super) fn new(
         (plan, index): (Plan, Index),
         bytes: Vec<u64>,
-        at: Mark,
+        at: EpochMark,
         epochs: Option<u64>,
         evicts: bool,
     ) -> Self {
@@ -82,7 +82,7 @@ impl Uses {
     }
 
     /// The run stands elsewhere, not by going on.
-    pub(super) fn jump(&mut self, at: Mark) {
+    pub(super) fn jump(&mut self, at: EpochMark) {
         // Later numbers are never used twice: who reads them may have old ones.
         let number = self.ahead.number + 1;
         self.now = Step { at, number };
@@ -91,8 +91,8 @@ impl Uses {
     }
 
     /// The run went on to `at`.
-    pub(super) fn go_on(&mut self, at: Mark) {
-        let is_before = |a: Mark, b: Mark| (a.epoch, a.samples) < (b.epoch, b.samples);
+    pub(super) fn go_on(&mut self, at: EpochMark) {
+        let is_before = |a: EpochMark, b: EpochMark| (a.epoch, a.samples) < (b.epoch, b.samples);
         while is_before(self.now.at, at) {
             self.now = self.now.next(&self.plan);
         }
@@ -192,7 +192,7 @@ mod tests {
         .settled(Some(100));
         let plan = Plan::new(400, options).unwrap();
         let bytes = vec![1000, 2000, 4000, 8000];
-        Uses::new((plan, index), bytes, Mark::new(0, 0), epochs, true)
+        Uses::new((plan, index), bytes, EpochMark::new(0, 0), epochs, true)
     }
 
     #[test]
@@ -204,14 +204,14 @@ mod tests {
         assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
         assert_eq!(uses.most_bytes(), 8000);
         // In the midst of the second shard; the first comes again in the next epoch.
-        uses.go_on(Mark::new(0, 150));
+        uses.go_on(EpochMark::new(0, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [25, 0, 5, 15]);
         // The last epoch: what was used is not needed any more.
-        uses.go_on(Mark::new(1, 150));
+        uses.go_on(EpochMark::new(1, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [u64::MAX, 0, 5, 15]);
         assert!(!uses.has_more());
         // Its number was a hint: whoever goes on has what is needed.
-        uses.go_on(Mark::new(2, 0));
+        uses.go_on(EpochMark::new(2, 0));
         uses.look_ahead(u64::MAX);
         assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
     }
@@ -221,10 +221,10 @@ mod tests {
         let mut uses = uses(Sampler::Sequential, None);
         uses.look_ahead(u64::MAX);
         assert!(!uses.has_more());
-        uses.go_on(Mark::new(1, 0));
+        uses.go_on(EpochMark::new(1, 0));
         assert!(uses.has_more());
         uses.look_ahead(u64::MAX);
-        uses.jump(Mark::new(7, 390));
+        uses.jump(EpochMark::new(7, 390));
         assert!(uses.distances().all(|d| d == u64::MAX));
         uses.look_ahead(u64::MAX);
         assert_eq!(uses.distances().collect::<Vec<_>>(), [1, 11, 21, 0]);
@@ -248,7 +248,7 @@ mod tests {
         let mut uses = uses(sampler, Some(3));
         uses.look_ahead(u64::MAX);
         let (plan, index) = (uses.plan.clone(), &uses.index);
-        let mut at = Mark::new(0, 0);
+        let mut at = EpochMark::new(0, 0);
         let mut batches = Vec::new();
         while at.epoch < 3 {
             let shards: Vec<u64> = (0..plan.filled_rows_at(at))

@@ -108,7 +108,8 @@ impl BareLoop {
         let per_epoch = self.index.len();
         let (epoch, at) = (self.next / per_epoch, self.next % per_epoch);
         self.next += self.step;
-        let row = self.plan.row(epoch, at / batch, (at % batch) as u32);
+        let mark = self.plan.mark(epoch, at / batch);
+        let row = self.plan.row_at(mark, (at % batch) as u32);
         let failed = |fault: SampleFault| Error::Sample {
             id: row.id,
             path: self.index.path(row.id),

@@ -3,6 +3,7 @@
 //! In the consumer.
 
 use std::iter::FusedIterator;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,12 +12,14 @@ use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
 use crate::fetch::client::Fetcher;
 use crate::jobs::images::batch::Batch;
-use crate::jobs::images::engine::ImageEngine;
+use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::replay::Replay;
 use crate::jobs::images::run::Run;
+use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::report::LoaderReport;
-use crate::plan::{Mark, Plan, Position, State};
+use crate::plan::{EpochMark, Plan, Position, State};
+use crate::pool::engine::Engine;
 
 /// Streams batches of images out of worker processes.
 ///
@@ -24,17 +27,24 @@ use crate::plan::{Mark, Plan, Position, State};
 /// batches that are still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
-    engine: ImageEngine,
-    run: Run,
+    pub(super) maker: BatchMaker,
+    pub(super) run: Run,
     /// What gets the shards, where they lie elsewhere.
-    fetcher: Option<Fetcher>,
-    jpegs: JpegOutlook,
+    pub(super) fetcher: Option<Fetcher>,
+    pub(super) jpegs: JpegOutlook,
     /// The epoch at which the state stands was broken off.
-    broken_off: bool,
+    pub(super) broken_off: bool,
     /// When the last batch was handed over.
-    handed_over: Option<Instant>,
+    pub(super) handed_over: Option<Instant>,
     /// Time between handing a batch over and being asked for the next.
-    consumer: Duration,
+    pub(super) consumer: Duration,
+}
+
+/// Makes the batches.
+#[derive(Debug)]
+pub(super) enum BatchMaker {
+    Host(Engine),
+    Device(Box<DevicePool>),
 }
 
 /// The batches of one epoch, from where the loader stands to the epoch's end.
@@ -54,27 +64,6 @@ pub struct Epoch<'a> {
 }
 
 impl Loader {
-    pub(super) fn new(
-        engine: ImageEngine,
-        run: Run,
-        fetcher: Option<Fetcher>,
-        jpegs: JpegOutlook,
-    ) -> Self {
-        Self {
-            engine,
-            run,
-            fetcher,
-            jpegs,
-            broken_off: false,
-            handed_over: None,
-            consumer: Duration::ZERO,
-        }
-    }
-
-    pub(super) fn run(&self) -> &Run {
-        &self.run
-    }
-
     /// The batches of the epoch at which the loader stands.
     pub fn epoch(&mut self) -> Epoch<'_> {
         let epoch = self.begin_epoch();
@@ -92,8 +81,8 @@ impl Loader {
     /// when [`Loader::state`] has another.
     pub fn begin_epoch(&mut self) -> u64 {
         if std::mem::take(&mut self.broken_off) {
-            self.run.state.epoch = self.run.state.epoch.saturating_add(1);
-            self.run.state.samples = 0;
+            let next = self.run.state.epoch.saturating_add(1);
+            self.run.state.go_to(EpochMark::new(next, 0));
         }
         self.run.state.epoch
     }
@@ -101,7 +90,7 @@ impl Loader {
     /// Goes to the first batch of `epoch`. One above 2^62 gives no batch: the next call for
     /// one is an error.
     pub fn set_epoch(&mut self, epoch: u64) {
-        self.go_to(Mark::new(epoch, 0));
+        self.go_to(EpochMark::new(epoch, 0));
     }
 
     /// Goes on where `state` stands, as a loader does that was built with it
@@ -119,11 +108,19 @@ impl Loader {
         Ok(())
     }
 
-    fn go_to(&mut self, at: Mark) {
+    fn go_to(&mut self, at: EpochMark) {
         self.broken_off = false;
         if self.run.state.mark() != at {
-            self.engine.cancel();
-            (self.run.state.epoch, self.run.state.samples) = (at.epoch, at.samples);
+            self.cancel();
+            self.run.state.go_to(at);
+        }
+    }
+
+    /// Nothing that is under way will be asked for.
+    fn cancel(&mut self) {
+        match &mut self.maker {
+            BatchMaker::Host(engine) => engine.cancel(),
+            BatchMaker::Device(device) => device.cancel(),
         }
     }
 
@@ -180,12 +177,21 @@ impl Loader {
     /// # Errors
     /// When the coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
+        let (pool, device) = match &self.maker {
+            BatchMaker::Host(engine) => (engine.report()?, None),
+            BatchMaker::Device(device) => (device.report()?, Some(device.on.times())),
+        };
         Ok(LoaderReport {
+            times: StageTimes::of(&pool),
+            processes: pool.processes,
+            resized_by_workers: pool.counted,
+            truncated_rows: pool.truncated,
+            first_row_ms: pool.first_row_ms,
+            consumer_wait_s: pool.consumer_wait_s,
             mix_s: self.run.mixing.as_secs_f64(),
             consumer_s: self.consumer.as_secs_f64(),
-            device: self.engine.device_times(),
+            device,
             fetch: self.fetcher.as_ref().map(Fetcher::report),
-            ..LoaderReport::of(self.engine.report()?)
         })
     }
 
@@ -194,7 +200,10 @@ impl Loader {
     /// # Errors
     /// When the device does not answer.
     pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
-        self.engine.device_memory()
+        match &self.maker {
+            BatchMaker::Host(_) => Ok(None),
+            BatchMaker::Device(device) => device.on.memory().map(Some),
+        }
     }
 
     /// Who decodes JPEGs, and why.
@@ -215,29 +224,29 @@ impl Loader {
                 "a replay needs batches that are there: use a copy of the data set on this machine",
             ));
         }
-        self.engine.replay(&mut self.run, rounds)
+        match &mut self.maker {
+            BatchMaker::Device(device) => device.replay(&mut self.run, rounds),
+            BatchMaker::Host(_) => Err(Error::config(
+                "a replay needs a device: choose one with `device`",
+            )),
+        }
     }
 
     /// Batches that a caller may hold while the next one still comes, and one: slots of
     /// the ring, or batches on the device. None where each batch has memory of its own.
     pub fn depth(&self) -> Option<u32> {
-        self.engine.depth()
+        match &self.maker {
+            BatchMaker::Host(engine) => engine.depth(),
+            BatchMaker::Device(device) => Some(device.on.outputs()),
+        }
     }
 
     /// Cancels what workers have not begun of this epoch; the next one to
     /// [begin](Loader::begin_epoch) is the next. [`Loader::state`] stays behind the last
     /// batch that was handed over.
     pub fn break_off(&mut self) {
-        self.engine.cancel();
+        self.cancel();
         self.broken_off = true;
-    }
-
-    fn next_batch(&mut self) -> Result<Batch> {
-        loop {
-            if let Some(batch) = self.next_batch_within(Duration::MAX)? {
-                return Ok(batch);
-            }
-        }
     }
 
     /// The next batch in order, whichever epoch it is of; none when workers have not
@@ -255,34 +264,40 @@ impl Loader {
             return Ok(None);
         }
         let limit = limit.saturating_sub(began.elapsed());
-        match self.engine.next_within(&mut self.run, limit) {
-            Ok(None) => Ok(None),
-            Ok(Some(batch)) => {
-                self.run.advance();
+        let run = &mut self.run;
+        let next = match &mut self.maker {
+            BatchMaker::Host(engine) => engine
+                .next_within(&|n| run.coming(n), limit)
+                .and_then(|filled| filled.map(|filled| run.finished(filled)).transpose()),
+            BatchMaker::Device(device) => device.next_within(run, limit),
+        };
+        match &next {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                run.advance();
                 self.handed_over = Some(Instant::now());
-                Ok(Some(batch))
             }
-            Err(why) => {
-                // The state stays before the batch: mend the file and go on.
-                if why.is_sample() {
-                    self.engine.cancel();
-                }
-                Err(why)
-            }
+            // The state stays before the batch: mend the file and go on.
+            Err(why) if why.is_sample() => self.cancel(),
+            Err(_) => {}
         }
+        next
     }
-}
 
-impl Loader {
     /// Whether the shards of the next batch are on this machine, within `limit`. They stay until
     /// the batch is handed over, and so do those of batches behind it that are there.
     fn shards_are_there(&mut self, limit: Duration) -> Result<bool> {
         let Some(fetcher) = &mut self.fetcher else {
             return Ok(true);
         };
-        let (run, most) = (&mut self.run, self.engine.under_way());
+        // Batches that may be under way at a time, the one that is asked for among them.
+        let most = match &self.maker {
+            BatchMaker::Host(engine) => engine.depth().unwrap_or(1),
+            BatchMaker::Device(device) => device.on.outputs() + device.pool.depth(),
+        };
+        let run = &mut self.run;
         let at = run.state.mark();
-        let there = fetcher.ready(&run.index, &run.plan, at, most, limit)?;
+        let there = fetcher.ready(&run.index, &run.plan, at, most as usize, limit)?;
         run.can_be_made = Some(there.unwrap_or(0));
         Ok(there.is_some())
     }
@@ -323,7 +338,7 @@ pub(super) fn check_start(at: Position, plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// A state behind the last sample, or in an epoch that no run meets.
-pub(super) fn mark_to_resume(state: &State, plan: &Plan) -> Result<Mark> {
+pub(super) fn mark_to_resume(state: &State, plan: &Plan) -> Result<EpochMark> {
     check_epoch("resume", state.epoch)?;
     if !plan.is_within(state.samples) {
         return Err(Error::option(
@@ -345,31 +360,14 @@ impl Epoch<'_> {
     pub fn number(&self) -> u64 {
         self.epoch
     }
+}
 
-    /// As [`Loader::state`], while the epoch runs.
-    pub fn state(&self) -> State {
-        self.loader.state()
-    }
+/// What a loader tells while its epoch runs.
+impl Deref for Epoch<'_> {
+    type Target = Loader;
 
-    /// As [`Loader::index`], while the epoch runs.
-    pub fn index(&self) -> &Index {
-        self.loader.index()
-    }
-
-    /// As [`Loader::report`], while the epoch runs.
-    ///
-    /// # Errors
-    /// When the coordinator does not answer.
-    pub fn report(&self) -> Result<LoaderReport> {
-        self.loader.report()
-    }
-
-    /// As [`Loader::device_memory`], while the epoch runs.
-    ///
-    /// # Errors
-    /// When the device does not answer.
-    pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
-        self.loader.device_memory()
+    fn deref(&self) -> &Loader {
+        self.loader
     }
 }
 
@@ -384,7 +382,12 @@ impl Iterator for Epoch<'_> {
         if self.over {
             return None;
         }
-        let result = self.loader.next_batch();
+        let result = loop {
+            let next = self.loader.next_batch_within(Duration::MAX);
+            if let Some(result) = next.transpose() {
+                break result;
+            }
+        };
         match &result {
             Ok(_) => {
                 self.begun = true;

@@ -18,7 +18,7 @@ use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::upload::UploadChoice;
 use crate::picture::Limits;
-use crate::plan::{Plan, Position};
+use crate::plan::{EpochMark, Plan, Position};
 use crate::pool::crew::count_of;
 use crate::recipe::{NumericProfile, SampleProgram};
 
@@ -201,7 +201,7 @@ impl Loader {
     /// first epoch: the steps of each sample with their numbers. Reads headers, and starts
     /// nothing; the run stands where it stood. Padding is left out.
     pub fn drawn(&self, at: Position) -> Vec<DrawnRow> {
-        let run = self.run();
+        let run = &self.run;
         let limits = Limits {
             max_pixels: run.state.max_pixels,
             max_scratch: run.state.max_scratch,
@@ -212,7 +212,8 @@ impl Loader {
             program: &run.program,
             limits: &limits,
         };
-        let rows = 0..run.plan.filled_rows(at.epoch, at.batch);
+        let at = run.plan.mark(at.epoch, at.batch);
+        let rows = 0..run.plan.filled_rows_at(at);
         rows.map(|row| drawing.row(at, row, u64::from(row)))
             .collect()
     }
@@ -228,8 +229,8 @@ fn draw(prepared: &Prepared, program: &SampleProgram, limits: &Limits, rows: u64
     };
     let plan = drawing.plan;
     let all = (0..plan.batches()).flat_map(|batch| {
-        let filled = plan.filled_rows(0, batch);
-        (0..filled).map(move |row| (Position::new(0, batch), row))
+        let at = plan.mark(0, batch);
+        (0..plan.filled_rows_at(at)).map(move |row| (at, row))
     });
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     let drawn = all.take(rows).enumerate();
@@ -248,8 +249,8 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     /// What is drawn for a row of a batch, which is said to be row `number`.
-    fn row(&self, at: Position, row: u32, number: u64) -> DrawnRow {
-        let planned = self.plan.row(at.epoch, at.batch, row);
+    fn row(&self, at: EpochMark, row: u32, number: u64) -> DrawnRow {
+        let planned = self.plan.row_at(at, row);
         let random = self.plan.random(at.epoch, planned.position);
         let orientation = self.program.orientation;
         let header = survey::header_of(self.index, planned.id, self.limits, orientation);

@@ -14,7 +14,6 @@ use crate::fetch::client::Fetcher;
 use crate::forecast::MemoryLimit;
 use crate::jobs::images::coded_batch::CpuJob;
 use crate::jobs::images::device_pool::DevicePool;
-use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::mixed::MixedBatches;
 use crate::jobs::images::on_device;
 use crate::jobs::images::on_device::{DeviceWork, OnDevice};
@@ -24,11 +23,11 @@ use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
-use crate::loader::epoch::{Loader, check_start, mark_to_resume};
+use crate::loader::epoch::{BatchMaker, Loader, check_start, mark_to_resume};
 use crate::loader::jpeg_decoding;
 use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
 use crate::loader::source::Source;
-use crate::plan::{Position, SamplerTable, State};
+use crate::plan::{EpochMark, Position, SamplerTable, State};
 use crate::pool::engine::Engine;
 use crate::pool::ring::Shape;
 use crate::recipe::NumericProfile;
@@ -113,10 +112,11 @@ impl LoaderBuilder {
             ..
         } = prepared;
         check_start(self.start, &plan)?;
+        let EpochMark { epoch, samples } = plan.mark(self.start.epoch, self.start.batch);
         let mut state = State {
             version: State::VERSION,
-            epoch: self.start.epoch,
-            samples: plan.samples_before(self.start.epoch, self.start.batch),
+            epoch,
+            samples,
             plan: plan.options().clone(),
             sampler_hash: plan.table().map(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
@@ -133,8 +133,7 @@ impl LoaderBuilder {
                     "`start` and `resume` both set where the run begins: give one of them",
                 ));
             }
-            let at = mark_to_resume(&from, &plan)?;
-            (state.epoch, state.samples) = (at.epoch, at.samples);
+            state.go_to(mark_to_resume(&from, &plan)?);
         }
         if let Some(fetcher) = &mut fetcher {
             fetcher.plan(&index, &plan, state.mark(), self.epochs)?;
@@ -197,16 +196,16 @@ impl LoaderBuilder {
                 )
             },
         )?;
-        let engine = match (self.device, engine, upload) {
+        let maker = match (self.device, engine, upload) {
             (Device::Cuda(ordinal), Engine::Workers(pool), Some(_)) => {
                 let on = OnDevice::open(ordinal, pool.ring(), &work, jpegs)?;
-                ImageEngine::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
+                BatchMaker::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
-            (_, engine, _) => ImageEngine::Host(engine),
+            (_, engine, _) => BatchMaker::Host(engine),
         };
-        Ok(Loader::new(
-            engine,
-            Run {
+        Ok(Loader {
+            maker,
+            run: Run {
                 index: Arc::new(index),
                 scan,
                 plan,
@@ -223,8 +222,11 @@ impl LoaderBuilder {
                 mixing: Duration::ZERO,
             },
             fetcher,
-            outlook,
-        ))
+            jpegs: outlook,
+            broken_off: false,
+            handed_over: None,
+            consumer: Duration::ZERO,
+        })
     }
 }
 

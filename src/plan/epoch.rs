@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::key::{OrderKey, Part};
 use super::length::EpochLength;
 use super::options::PlanOptions;
-use super::place::Mark;
+use super::place::EpochMark;
 use super::random::PositionRandom;
 use super::sampler::{DrawnRow, Order, Scale, Scales};
 use super::status::RowStatus;
@@ -165,7 +165,7 @@ impl Plan {
     }
 
     /// The batch that begins behind so many samples of an epoch.
-    fn step(&self, at: Mark) -> Step {
+    fn step(&self, at: EpochMark) -> Step {
         let (batch, world) = (self.options.batch, u64::from(self.options.world));
         match &self.scales {
             Some(scales) => {
@@ -193,25 +193,21 @@ impl Plan {
         first.wrapping_add(u64::from(self.options.rank))
     }
 
-    /// Samples of all ranks in front of a batch, where the whole epoch has this plan's ranks
-    /// and batch size.
-    pub fn samples_before(&self, epoch: u64, batch: u64) -> u64 {
+    /// Where batch `batch` of an epoch begins, if the whole epoch has this plan's ranks and batch
+    /// size.
+    pub fn mark(&self, epoch: u64, batch: u64) -> EpochMark {
         let rows = match &self.scales {
             Some(scales) => scales.before(self.key(epoch), batch),
             None => batch.saturating_mul(u64::from(self.options.batch)),
         };
-        rows.saturating_mul(u64::from(self.options.world))
-    }
-
-    /// In front of batch number `batch` of an epoch.
-    pub(crate) fn mark(&self, epoch: u64, batch: u64) -> Mark {
-        Mark::new(epoch, self.samples_before(epoch, batch))
+        let world = u64::from(self.options.world);
+        EpochMark::new(epoch, rows.saturating_mul(world))
     }
 
     /// The number of the batch that begins there. Counts on by at least one from each batch to
     /// the next. With this plan's ranks and batch size from the epoch's first batch it is the
     /// batch's number.
-    pub(crate) fn number_at(&self, at: Mark) -> u64 {
+    pub(crate) fn number_at(&self, at: EpochMark) -> u64 {
         self.step(at).number
     }
 
@@ -244,7 +240,7 @@ impl Plan {
     }
 
     /// Whether a batch begins there: enough is left of the epoch.
-    pub(crate) fn has_batch_at(&self, at: Mark) -> bool {
+    pub(crate) fn has_batch_at(&self, at: EpochMark) -> bool {
         let least = match self.options.tail {
             Tail::Drop => u64::from(self.step(at).rows),
             Tail::Short | Tail::Pad => 1,
@@ -254,7 +250,7 @@ impl Plan {
 
     /// Batches from there to the end of the epoch; where sizes take turns and the epoch began
     /// with other ranks or another batch size, at most so many.
-    pub(crate) fn batches_left(&self, at: Mark) -> u64 {
+    pub(crate) fn batches_left(&self, at: EpochMark) -> u64 {
         if !self.has_batch_at(at) {
             return 0;
         }
@@ -269,28 +265,23 @@ impl Plan {
 
     /// Behind the batch that begins there: in the same epoch, or in front of the next one's
     /// first batch.
-    pub(crate) fn behind(&self, at: Mark) -> Mark {
+    pub(crate) fn behind(&self, at: EpochMark) -> EpochMark {
         let world = u64::from(self.options.world);
         let of_all = u64::from(self.step(at).rows) * world;
-        self.in_an_epoch(Mark::new(at.epoch, at.samples.saturating_add(of_all)))
+        self.in_an_epoch(EpochMark::new(at.epoch, at.samples.saturating_add(of_all)))
     }
 
     /// The same place, or the begin of the next epoch where no batch is left of this one.
-    pub(crate) fn in_an_epoch(&self, at: Mark) -> Mark {
+    pub(crate) fn in_an_epoch(&self, at: EpochMark) -> EpochMark {
         match at.samples == 0 || self.has_batch_at(at) {
             true => at,
-            false => Mark::new(at.epoch.saturating_add(1), 0),
+            false => EpochMark::new(at.epoch.saturating_add(1), 0),
         }
     }
 
-    /// Height and width of a batch's rows when batches take turns; none = the
-    /// recipe's.
-    pub fn size(&self, epoch: u64, batch: u64) -> Option<(u32, u32)> {
-        self.size_at(self.mark(epoch, batch))
-    }
-
-    /// As [`Plan::size`], of the batch that begins there.
-    pub(crate) fn size_at(&self, at: Mark) -> Option<(u32, u32)> {
+    /// Height and width of the rows of the batch that begins there, when batches take turns;
+    /// none = the recipe's.
+    pub fn size_at(&self, at: EpochMark) -> Option<(u32, u32)> {
         self.step(at).size
     }
 
@@ -306,13 +297,8 @@ impl Plan {
         of_scales.unwrap_or(self.options.batch)
     }
 
-    /// Rows of a batch that hold samples: the rest of a padded batch does not.
-    pub fn filled_rows(&self, epoch: u64, batch: u64) -> u32 {
-        self.filled_rows_at(self.mark(epoch, batch))
-    }
-
-    /// As [`Plan::filled_rows`], of the batch that begins there.
-    pub(crate) fn filled_rows_at(&self, at: Mark) -> u32 {
+    /// Rows of the batch that begins there that hold samples: the rest of a padded batch does not.
+    pub fn filled_rows_at(&self, at: EpochMark) -> u32 {
         let rows = self.step(at).rows;
         if let Order::Identity(_) = self.order {
             // Identities do not run out: a last batch is as full as any.
@@ -321,13 +307,8 @@ impl Plan {
         self.rows_left(at.samples).min(u64::from(rows)) as u32
     }
 
-    /// Rows of a batch as it is handed over: padding included.
-    pub fn rows(&self, epoch: u64, batch: u64) -> u32 {
-        self.rows_at(self.mark(epoch, batch))
-    }
-
-    /// As [`Plan::rows`], of the batch that begins there.
-    pub(crate) fn rows_at(&self, at: Mark) -> u32 {
+    /// Rows of the batch that begins there, as it is handed over: padding included.
+    pub fn rows_at(&self, at: EpochMark) -> u32 {
         match self.options.tail {
             Tail::Pad | Tail::Drop => self.step(at).rows,
             Tail::Short => self.filled_rows_at(at),
@@ -349,17 +330,12 @@ impl Plan {
             Order::Identity(_) => n - n % batch,
             _ => n,
         };
-        let at = Mark::new(epoch, first.saturating_mul(world));
+        let at = EpochMark::new(epoch, first.saturating_mul(world));
         self.row_at(at, (n - first) as u32).id
     }
 
-    /// What stands in a row.
-    pub fn row(&self, epoch: u64, batch: u64, row: u32) -> RowPlan {
-        self.row_at(self.mark(epoch, batch), row)
-    }
-
-    /// As [`Plan::row`], of the batch that begins there.
-    pub(crate) fn row_at(&self, at: Mark, row: u32) -> RowPlan {
+    /// What stands in a row of the batch that begins there.
+    pub fn row_at(&self, at: EpochMark, row: u32) -> RowPlan {
         let o = &self.options;
         let (rank, world) = (u64::from(o.rank), u64::from(o.world));
         let Step { size, draw, .. } = self.step(at);
@@ -412,7 +388,7 @@ impl Plan {
 
     /// The random numbers of a batch as a whole: its own among the batches of all
     /// ranks, and none of a sample's or of the order's.
-    pub(crate) fn batch_random(&self, at: Mark) -> PositionRandom {
+    pub(crate) fn batch_random(&self, at: EpochMark) -> PositionRandom {
         self.key(at.epoch).random(Part::Mixing, self.step(at).draw)
     }
 
@@ -426,10 +402,9 @@ impl Plan {
         u64::from(SUBSTITUTES).min(others) as u32
     }
 
-    /// What stands in a row at its `attempt`-th attempt: at 0 that of
-    /// [`Plan::row`], at n the sample n positions behind it, with the random
-    /// parameters of that position. Behind the epoch's last position comes its
-    /// first. Rows have the size of their batch, whatever stands in them.
+    /// As [`Plan::row_at`], at the row's `attempt`-th attempt: at 0 the same, at n the sample n
+    /// positions behind it, with the random parameters of that position. Behind the epoch's last
+    /// position comes its first. Rows have the size of their batch, whatever stands in them.
     ///
     /// Two samplers differ. Where a sample stands at several positions in a row
     /// (repeated augmentation), an attempt goes on to the next sample, not to
@@ -438,12 +413,7 @@ impl Plan {
     /// row in the batch, while there are such. When the identity has no further
     /// sample, the attempt is `Failed`, with the row's own id. Weighted draws may
     /// give the same sample again.
-    pub fn attempt(&self, epoch: u64, batch: u64, row: u32, attempt: u32) -> RowPlan {
-        self.attempt_at(self.mark(epoch, batch), row, attempt)
-    }
-
-    /// As [`Plan::attempt`], of the batch that begins there.
-    pub(crate) fn attempt_at(&self, at: Mark, row: u32, attempt: u32) -> RowPlan {
+    pub fn attempt_at(&self, at: EpochMark, row: u32, attempt: u32) -> RowPlan {
         let own = self.row_at(at, row);
         if attempt == 0 || own.status == RowStatus::Padding {
             return own;
@@ -538,12 +508,14 @@ mod tests {
             for p in &plans {
                 prop_assert_eq!(p.batches(), plans[0].batches());
                 for b in 0..p.batches() {
-                    let rows = p.rows(epoch, b);
-                    prop_assert_eq!(rows, plans[0].rows(epoch, b));
+                    let at = p.mark(epoch, b);
+                    let rows = p.rows_at(at);
+                    prop_assert_eq!(at, plans[0].mark(epoch, b));
+                    prop_assert_eq!(rows, plans[0].rows_at(at));
                     prop_assert!(rows >= 1 && rows <= batch);
                     prop_assert!(tail == Tail::Short || rows == batch);
                     for r in 0..rows {
-                        let row = p.row(epoch, b, r);
+                        let row = p.row_at(at, r);
                         let n = b * u64::from(batch) + u64::from(r);
                         prop_assert_eq!(row.status != RowStatus::Padding, n < p.rows_per_rank());
                         if row.status != RowStatus::Padding {
@@ -585,18 +557,19 @@ mod tests {
             let alone = PlanOptions { batch: 1, seed, sampler, ..PlanOptions::default() };
             let alone = Plan::new(samples, alone).unwrap();
             let (number, row) = (number % plan.batches(), row % batch);
-            let own = plan.row(epoch, number, row);
-            prop_assert_eq!(plan.attempt(epoch, number, row, 0), own);
+            let at = plan.mark(epoch, number);
+            let own = plan.row_at(at, row);
+            prop_assert_eq!(plan.attempt_at(at, row, 0), own);
             prop_assert_eq!(u64::from(plan.substitutes()), (samples - 1).min(8));
             let mut ids = vec![own.id];
             for attempt in 1..=plan.substitutes() {
-                let a = plan.attempt(epoch, number, row, attempt);
+                let a = plan.attempt_at(at, row, attempt);
                 if own.status == RowStatus::Padding {
                     prop_assert_eq!(a, own);
                     continue;
                 }
                 let position = (own.position + u64::from(attempt)) % samples;
-                let expected = alone.row(epoch, position, 0);
+                let expected = alone.row_at(alone.mark(epoch, position), 0);
                 prop_assert_eq!(a.status, RowStatus::Substituted);
                 prop_assert_eq!((a.id, a.position), (expected.id, expected.position));
                 prop_assert!(!ids.contains(&a.id));
@@ -612,7 +585,9 @@ mod tests {
         ) {
             let options = PlanOptions { tail, world, ..PlanOptions::default() };
             let Ok(plan) = Plan::new(samples, options) else { return Ok(()) };
-            prop_assert!(plan.attempt(epoch, number, row, attempt).id < samples);
+            for at in [plan.mark(epoch, number), EpochMark::new(epoch, number)] {
+                prop_assert!(plan.attempt_at(at, row, attempt).id < samples);
+            }
         }
     }
 
@@ -642,6 +617,6 @@ mod tests {
     fn ten_million_samples_cost_nothing() {
         let p = Plan::new(10_000_000, PlanOptions::default()).unwrap();
         assert_eq!(p.batches(), 156_250);
-        assert!(p.row(9, 156_249, 63).id < 10_000_000);
+        assert!(p.row_at(p.mark(9, 156_249), 63).id < 10_000_000);
     }
 }

@@ -62,15 +62,17 @@ impl Position {
 }
 
 /// A place of an epoch between two batches, whatever their size: the samples of all ranks
-/// that are in front of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) epoch: u64,
-    pub(crate) samples: u64,
+/// that come before it. [`Plan::mark`](super::Plan::mark) makes it of a batch's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochMark {
+    pub epoch: u64,
+    pub samples: u64,
 }
 
-impl Mark {
-    pub(crate) fn new(epoch: u64, samples: u64) -> Self {
+impl EpochMark {
+    /// After `samples` samples of epoch `epoch`.
+    #[must_use]
+    pub fn new(epoch: u64, samples: u64) -> Self {
         Self { epoch, samples }
     }
 }

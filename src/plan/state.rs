@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::length::EpochLength;
 use super::options::PlanOptions;
-use super::place::Mark;
+use super::place::EpochMark;
 use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
@@ -48,8 +48,12 @@ impl State {
     /// The version that this crate writes and reads.
     pub const VERSION: u32 = 3;
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark::new(self.epoch, self.samples)
+    pub(crate) fn mark(&self) -> EpochMark {
+        EpochMark::new(self.epoch, self.samples)
+    }
+
+    pub(crate) fn go_to(&mut self, at: EpochMark) {
+        (self.epoch, self.samples) = (at.epoch, at.samples);
     }
 
     /// Checks that going on with `now` gives the samples that `self` left. Ranks and batch
@@ -58,75 +62,49 @@ impl State {
     /// # Errors
     /// Names what differs, both values, and what to do.
     pub(crate) fn check_resumable(&self, now: &Self) -> Result<()> {
-        let differs = |what: &str, then: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
-            Err(Error::config(format!(
-                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
-                 without a state"
-            )))
-        };
-        if self.version != now.version {
-            return differs("the version of the state", &self.version, &now.version);
-        }
-        if self.index_hash != now.index_hash {
-            return differs(
-                "the index (paths, labels, order)",
-                &self.index_hash,
-                &now.index_hash,
-            );
-        }
-        if self.recipe_hash != now.recipe_hash {
-            return differs("the recipe", &self.recipe_hash, &now.recipe_hash);
-        }
+        let text = u32::to_string;
+        same(
+            "the version of the state",
+            &self.version,
+            &now.version,
+            text,
+        )?;
+        let what = "the index (paths, labels, order)";
+        same(what, &self.index_hash, &now.index_hash, String::clone)?;
+        same(
+            "the recipe",
+            &self.recipe_hash,
+            &now.recipe_hash,
+            String::clone,
+        )?;
         if let Some((name, then, now)) = self.profile.difference(&now.profile) {
-            return differs(&format!("the numeric profile's {name}"), &then, &now);
+            let what = format!("the numeric profile's {name}");
+            same(&what, &then, &now, String::clone)?;
         }
         let (a, b) = (&self.plan, &now.plan);
-        if a.sampler != b.sampler {
-            return differs("the sampler", &a.sampler, &b.sampler);
-        }
-        if a.identity_ratios != b.identity_ratios {
-            let text = |ratios: &[IdentityRatio]| match ratios {
-                [] => "none".to_owned(),
-                some => serde_json::to_string(some).unwrap_or_default(),
-            };
-            return differs(
-                "the list of identities that come more often",
-                &text(&a.identity_ratios),
-                &text(&b.identity_ratios),
-            );
-        }
-        if a.length != b.length {
-            return differs("the length of an epoch", &a.length, &b.length);
-        }
-        if a.multi_scale != b.multi_scale {
-            let text = |s: &Option<MultiScale>| {
-                s.as_ref().map_or("none".to_owned(), MultiScale::to_string)
-            };
-            return differs("multi_scale", &text(&a.multi_scale), &text(&b.multi_scale));
-        }
-        if self.sampler_hash != now.sampler_hash {
-            let hash = |h: &Option<String>| h.clone().unwrap_or_else(|| "absent".to_owned());
-            return differs(
-                &format!(
-                    "the table of the sampler {} (labels, weights or sizes)",
-                    a.sampler
-                ),
-                &hash(&self.sampler_hash),
-                &hash(&now.sampler_hash),
-            );
-        }
-        for (what, then, now) in [
-            ("seed", a.seed, b.seed),
-            ("max_pixels", self.max_pixels, now.max_pixels),
-            ("max_scratch", self.max_scratch, now.max_scratch),
-        ] {
-            if then != now {
-                return differs(what, &then, &now);
-            }
-        }
-        if a.tail != b.tail {
-            return differs("tail", &a.tail.name(), &b.tail.name());
-        }
+        same("the sampler", &a.sampler, &b.sampler, Sampler::to_string)?;
+        let what = "the list of identities that come more often";
+        let text = |ratios: &Vec<IdentityRatio>| match &ratios[..] {
+            [] => "none".to_owned(),
+            some => serde_json::to_string(some).unwrap_or_default(),
+        };
+        same(what, &a.identity_ratios, &b.identity_ratios, text)?;
+        let text = EpochLength::to_string;
+        same("the length of an epoch", &a.length, &b.length, text)?;
+        let text =
+            |s: &Option<MultiScale>| s.as_ref().map_or("none".to_owned(), MultiScale::to_string);
+        same("multi_scale", &a.multi_scale, &b.multi_scale, text)?;
+        let what = format!(
+            "the table of the sampler {} (labels, weights or sizes)",
+            a.sampler
+        );
+        let text = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "absent".to_owned());
+        same(&what, &self.sampler_hash, &now.sampler_hash, text)?;
+        let text = u64::to_string;
+        same("seed", &a.seed, &b.seed, text)?;
+        same("max_pixels", &self.max_pixels, &now.max_pixels, text)?;
+        same("max_scratch", &self.max_scratch, &now.max_scratch, text)?;
+        same("tail", &a.tail, &b.tail, |tail| tail.name().to_owned())?;
         self.check_whole_batches(&now.plan)
     }
 
@@ -166,6 +144,18 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Refuses a resume with another value of `what`.
+fn same<T: PartialEq>(what: &str, then: &T, now: &T, text: impl Fn(&T) -> String) -> Result<()> {
+    if then == now {
+        return Ok(());
+    }
+    Err(Error::config(format!(
+        "cannot resume: {what} was {} and is now {}. Use the former, or start without a state",
+        text(then),
+        text(now)
+    )))
 }
 
 #[cfg(test)]

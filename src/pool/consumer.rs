@@ -17,12 +17,12 @@ use crate::pool::coordinator::handle::CoordinatorHandle;
 use crate::pool::coordinator::messages::StartRequest;
 use crate::pool::coordinator::progress::longest_between_looks;
 use crate::pool::filled::Filled;
-use crate::pool::place::Place;
-use crate::pool::report::PoolReport;
+use crate::pool::place::BatchPlace;
+use crate::pool::report::{PoolReport, ProcessReport};
 use crate::pool::ring::Ring;
 use crate::pool::ring::consumer_side::{Damage, Wait};
 use crate::pool::ring::layout::worker_word;
-use crate::pool::ring::slots::{HeldSlot, PostedSlot, Slots, WatchedSlot};
+use crate::pool::ring::slots::{PostedSlot, Slots, WatchedSlot};
 use crate::pool::ring::words::Words;
 use crate::sys::clock::RunningClock;
 
@@ -38,7 +38,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(10);
 pub struct Pool {
     slots: Slots,
     coordinator: CoordinatorHandle,
-    in_flight: VecDeque<(Place, PostedSlot)>,
+    in_flight: VecDeque<(BatchPlace, PostedSlot)>,
     draining: Vec<PostedSlot>,
     sequence: u32,
     /// Attempts behind a row's first.
@@ -76,7 +76,7 @@ impl Pool {
         request: StartRequest,
         job: &[BorrowedFd<'_>],
         options: PoolOptions,
-        first: Option<Place>,
+        first: Option<BatchPlace>,
     ) -> Result<Self> {
         let tries = request.job.tries;
         coordinator.send_start(&request, ring.as_fd(), job)?;
@@ -112,7 +112,7 @@ impl Pool {
 
     /// Posts as many of the coming batches as there are free slots. `coming`
     /// gives the batch that is `n` behind those in flight.
-    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
+    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<BatchPlace>) {
         self.slots.drain(&mut self.draining);
         // At the last number nothing is posted any more; what is in flight is
         // still delivered.
@@ -128,7 +128,7 @@ impl Pool {
     }
 
     /// As [`Pool::post_ahead`], when slots came back.
-    pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<Place>) {
+    pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<BatchPlace>) {
         if self.ended.is_none() && getpid() == self.owner {
             self.post_ahead(coming);
         }
@@ -139,32 +139,39 @@ impl Pool {
     pub(crate) fn watch(
         &mut self,
         n: usize,
-        coming: &impl Fn(usize) -> Option<Place>,
-    ) -> Option<(Place, WatchedSlot)> {
+        coming: &impl Fn(usize) -> Option<BatchPlace>,
+    ) -> Option<(BatchPlace, WatchedSlot)> {
         self.refill(coming);
         let (place, posted) = self.in_flight.get(n)?;
         Some((*place, self.slots.watch(posted)))
     }
 
-    /// As [`Pool::next`], if the batch is finished; does not wait.
+    /// As [`Pool::next_within`], without waiting.
     pub(crate) fn next_finished(
         &mut self,
-        coming: &impl Fn(usize) -> Option<Place>,
+        coming: &impl Fn(usize) -> Option<BatchPlace>,
     ) -> Result<Option<Filled>> {
         self.check_owner()?;
         if self.ended.is_some() {
             return Ok(None);
         }
         self.post_ahead(coming);
+        let next = self.take_front()?;
+        if next.is_some() {
+            self.post_ahead(&|n| coming(n + 1));
+        }
+        Ok(next)
+    }
+
+    /// The first batch in flight, if it is finished.
+    fn take_front(&mut self) -> Result<Option<Filled>> {
         let Some((place, posted)) = self.in_flight.pop_front() else {
             return Ok(None);
         };
         match self.slots.hold(posted) {
-            Ok(held) => {
-                let filled = self.filled(place, held)?;
-                self.post_ahead(&|n| coming(n + 1));
-                Ok(Some(filled))
-            }
+            Ok(held) => Filled::of_slot(place, held, self.tries)
+                .map(Some)
+                .map_err(|damage| self.destroyed(damage, &place.to_string())),
             Err(posted) => {
                 self.in_flight.push_front((place, posted));
                 Ok(None)
@@ -172,21 +179,12 @@ impl Pool {
         }
     }
 
-    /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
-    /// behind it, as far as the run is known.
-    pub(crate) fn next(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
-        loop {
-            if let Some(filled) = self.next_within(coming, Duration::MAX)? {
-                return Ok(filled);
-            }
-        }
-    }
-
-    /// As [`Pool::next`]; none when `limit` is over and the batch is not finished. The
-    /// limit on held slots counts through such calls.
+    /// The next batch; none when `limit` is over and it is not finished. `coming(0)` is its
+    /// place, `coming(n)` that of the n-th behind it, as far as the run is known. The limit on
+    /// held slots counts through such calls.
     pub(crate) fn next_within(
         &mut self,
-        coming: &impl Fn(usize) -> Option<Place>,
+        coming: &impl Fn(usize) -> Option<BatchPlace>,
         limit: Duration,
     ) -> Result<Option<Filled>> {
         self.check_owner()?;
@@ -209,14 +207,14 @@ impl Pool {
 
     fn wait_for_front(
         &mut self,
-        coming: &impl Fn(usize) -> Option<Place>,
+        coming: &impl Fn(usize) -> Option<BatchPlace>,
         began: Instant,
         limit: Duration,
     ) -> Result<Option<Filled>> {
         loop {
             self.post_ahead(coming);
             let left = limit.saturating_sub(began.elapsed());
-            let Some((place, posted)) = self.in_flight.pop_front() else {
+            let Some((place, posted)) = self.in_flight.front() else {
                 if self.sequence == u32::MAX {
                     return Err(self.end(Error::worker(format!(
                         "{} batches were posted, the most that a pool can count: build a new \
@@ -230,22 +228,21 @@ impl Pool {
                 }
                 continue;
             };
-            match self.slots.wait(&posted, LOOK.min(left)) {
-                Wait::Ready => match self.slots.hold(posted) {
-                    Ok(held) => return self.filled(place, held).map(Some),
-                    Err(posted) => self.in_flight.push_front((place, posted)),
-                },
+            match self.slots.wait(posted, LOOK.min(left)) {
+                Wait::Ready => {
+                    if let Some(filled) = self.take_front()? {
+                        return Ok(Some(filled));
+                    }
+                }
                 Wait::Fatal => {
-                    self.in_flight.push_front((place, posted));
                     let why = self.fatal();
                     return Err(self.end(why));
                 }
                 Wait::Again => {
-                    let damage = self.slots.damage(&posted);
-                    self.in_flight.push_front((place, posted));
+                    let (damage, place) = (self.slots.damage(posted), *place);
                     self.check_alive()?;
                     if let Some(damage) = damage {
-                        return Err(self.destroyed(damage, &named(&place)));
+                        return Err(self.destroyed(damage, &place.to_string()));
                     }
                     if left.is_zero() {
                         return Ok(None);
@@ -253,11 +250,6 @@ impl Pool {
                 }
             }
         }
-    }
-
-    fn filled(&mut self, place: Place, held: HeldSlot) -> Result<Filled> {
-        Filled::of_slot(place, held, self.tries)
-            .map_err(|damage| self.destroyed(damage, &named(&place)))
     }
 
     /// Nothing in the ring can be believed any more, after what was found in a batch.
@@ -326,13 +318,10 @@ impl Pool {
             let look = DRAIN_LOOK.min(most);
             return match self.slots.wait_drained(&mut self.draining, look) {
                 Wait::Ready => Ok(()),
-                Wait::Again => {
-                    match self.slots.damage_of_cancelled(&self.draining) {
-                        None => Ok(()),
-                        Some((t, damage)) => Err(self
-                            .destroyed(damage, &format!("a cancelled batch of epoch {}", t.epoch))),
-                    }
-                }
+                Wait::Again => match self.slots.damage_of_cancelled(&self.draining) {
+                    None => Ok(()),
+                    Some(damage) => Err(self.destroyed(damage, "a cancelled batch")),
+                },
                 Wait::Fatal => {
                     let why = self.fatal();
                     Err(self.end(why))
@@ -379,10 +368,8 @@ impl Pool {
     pub(crate) fn report(&self) -> Result<PoolReport> {
         self.check_owner()?;
         let ring = self.slots.ring();
+        let rows_by_worker = ring.rows_by_lane().collect();
         let mut report = PoolReport {
-            coordinator: Some(self.coordinator.pid()),
-            ring_bytes: ring.bytes() as u64,
-            rows_by_worker: ring.rows_by_lane().collect(),
             consumer_wait_s: self.waited.as_secs_f64(),
             ..PoolReport::default()
         };
@@ -405,19 +392,12 @@ impl Pool {
         }
         report.first_row_ms = (first_commit != u64::MAX)
             .then(|| first_commit.saturating_sub(self.options.began_ns) as f64 * 1e-6);
-        let told = self.coordinator.report()?;
-        report.workers = told.workers;
-        report.worker_deaths = told.deaths;
-        report.ordered_deaths = told.ordered_deaths;
-        report.events = told.events;
-        report.events_lost = told.events_lost;
-        report.stderr_lost = told.stderr_lost;
-        report.sandboxed = told.sandboxed;
+        report.processes = ProcessReport {
+            coordinator: Some(self.coordinator.pid()),
+            rows_by_worker,
+            ring_bytes: ring.bytes() as u64,
+            ..self.coordinator.report()?.processes
+        };
         Ok(report)
     }
-}
-
-/// A batch in an error's words.
-fn named(place: &Place) -> String {
-    format!("batch {} of epoch {}", place.number, place.epoch)
 }

@@ -15,7 +15,7 @@ use crate::pool::coordinator::messages::StartRequest;
 use crate::pool::engine::Engine;
 use crate::pool::in_process::InProcess;
 use crate::pool::job::{JobKind, JobOrder};
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::ring::layout::MAX_LANES;
 use crate::pool::ring::{Layout, Ring, Shape};
 use crate::pool::sandbox;
@@ -162,7 +162,7 @@ impl Ready {
         self,
         order: &JobOrder<'_>,
         shape: Shape,
-        first: impl Into<Option<Place>>,
+        first: impl Into<Option<BatchPlace>>,
         too_large: impl FnOnce(u64, u64) -> String,
     ) -> Result<Engine> {
         // Zero workers have no ring, but the same limits.

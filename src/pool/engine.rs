@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::pool::consumer::Pool;
 use crate::pool::filled::Filled;
 use crate::pool::in_process::InProcess;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::report::PoolReport;
 
 /// Who fills the rows.
@@ -24,13 +24,11 @@ impl Engine {
     ///
     /// # Errors
     /// What ends the pool; every slot held for too long.
-    pub fn next(&mut self, coming: &impl Fn(usize) -> Option<Place>) -> Result<Filled> {
-        match self {
-            Self::Workers(pool) => pool.next(coming),
-            Self::InProcess(process) => match coming(0) {
-                Some(place) => Ok(process.fill(place)),
-                None => Err(Error::protocol("a batch behind the last was asked for")),
-            },
+    pub fn next(&mut self, coming: &impl Fn(usize) -> Option<BatchPlace>) -> Result<Filled> {
+        loop {
+            if let Some(filled) = self.next_within(coming, Duration::MAX)? {
+                return Ok(filled);
+            }
         }
     }
 
@@ -41,12 +39,15 @@ impl Engine {
     /// As [`Engine::next`].
     pub fn next_within(
         &mut self,
-        coming: &impl Fn(usize) -> Option<Place>,
+        coming: &impl Fn(usize) -> Option<BatchPlace>,
         limit: Duration,
     ) -> Result<Option<Filled>> {
         match self {
             Self::Workers(pool) => pool.next_within(coming, limit),
-            Self::InProcess(_) => self.next(coming).map(Some),
+            Self::InProcess(process) => match coming(0) {
+                Some(place) => Ok(Some(process.fill(place))),
+                None => Err(Error::protocol("a batch behind the last was asked for")),
+            },
         }
     }
 

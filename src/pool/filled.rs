@@ -4,14 +4,14 @@
 
 use crate::error::SampleFault;
 use crate::pool::buffers::PooledBuffer;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::ring::consumer_side::Damage;
 use crate::pool::ring::slots::HeldSlot;
 
 /// The rows of one place.
 #[derive(Debug)]
 pub struct Filled {
-    pub place: Place,
+    pub place: BatchPlace,
     pub rows: Rows,
     /// In the order of their rows.
     pub bad: Vec<BadRow>,
@@ -69,7 +69,7 @@ impl Filled {
     /// # Errors
     /// What was destroyed of the slot: its rows are not those of the ticket.
     pub(crate) fn of_slot(
-        place: Place,
+        place: BatchPlace,
         held: HeldSlot,
         tries: u32,
     ) -> std::result::Result<Self, Damage> {

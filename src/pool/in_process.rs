@@ -9,8 +9,8 @@ use crate::error::{Result, SampleFault};
 use crate::pool::buffers::BufferPool;
 use crate::pool::filled::{BadRow, Filled, Rows};
 use crate::pool::job::{Job, JobKind, JobOrder};
-use crate::pool::place::Place;
-use crate::pool::report::PoolReport;
+use crate::pool::place::BatchPlace;
+use crate::pool::report::{PoolReport, ProcessReport};
 use crate::pool::ring::region::told_of;
 use crate::pool::worker::attempts;
 use crate::pool::worker::attempts::Attempts;
@@ -45,7 +45,7 @@ impl InProcess {
 
     /// Fills the batch at `place`, with rows where they would lie in a slot, and
     /// faults as they would come out of a ring.
-    pub(crate) fn fill(&mut self, place: Place) -> Filled {
+    pub(crate) fn fill(&mut self, place: BatchPlace) -> Filled {
         let ticket = place.ticket(1);
         let bytes = match place.rows.checked_sub(1) {
             Some(last) => self.job.place(&ticket, last).end,
@@ -85,7 +85,10 @@ impl InProcess {
 
     pub(crate) fn report(&self) -> PoolReport {
         PoolReport {
-            rows_by_worker: vec![self.meter.rows],
+            processes: ProcessReport {
+                rows_by_worker: vec![self.meter.rows],
+                ..ProcessReport::default()
+            },
             rows: self.meter.rows,
             input_bytes: self.meter.bytes,
             counted: self.meter.counted,

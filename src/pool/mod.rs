@@ -1,7 +1,7 @@
 //! Rows by workers: one ring of slots, one coordinator, any number of workers.
 //!
-//! The pool knows numbers and bytes. A row is some bytes of a slot, a batch is an
-//! epoch, a number and a count of rows. What rows are made of is a job, which the
+//! The pool knows numbers and bytes. A row is some bytes of a slot, a batch is a
+//! key and a count of rows. What rows are made of is a job, which the
 //! pool builds from a name, bytes and descriptors.
 //!
 //! | file | runs in | what it is |
@@ -11,7 +11,7 @@
 //! | [`engine`] | consumer | workers or this process: the next batch, and the report |
 //! | [`consumer`] | consumer | by workers: tickets out, ready slots in |
 //! | [`in_process`] | consumer | by a loop in this process, with zero workers |
-//! | [`place`], [`filled`] | consumer | where a batch stands; its rows once they are final |
+//! | [`place`], [`filled`] | consumer | a batch that is to be filled; its rows once they are final |
 //! | [`buffers`] | consumer | memory for rows where no ring is |
 //! | [`report`] | consumer | what happened, in numbers |
 //! | `advice` | all | what to do when a pool has ended |

@@ -1,16 +1,18 @@
-//! Where a batch stands in a run: numbers alone.
+//! A batch as the consumer asks for it, before a slot is free.
 //!
 //! In the consumer, which makes tickets of it.
 
-use crate::pool::ring::ticket::Ticket;
+use std::fmt;
 
-/// Where a batch stands in the run.
+use crate::pool::ring::ticket::{BatchKey, Ticket};
+
+/// A batch that is to be filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    pub epoch: u64,
-    /// What the job knows the batch by.
-    pub batch: u64,
-    /// What people know it by.
+pub struct BatchPlace {
+    /// What the job knows it by.
+    pub key: BatchKey,
+    /// What errors call it: its epoch, where the job has epochs, and its number.
+    pub epoch: Option<u64>,
     pub number: u64,
     /// Rows for workers to fill.
     pub filled: u32,
@@ -18,14 +20,34 @@ pub struct Place {
     pub rows: u32,
 }
 
-impl Place {
+impl BatchPlace {
+    /// A batch of a job without epochs, whose key is this number and 0.
+    pub fn numbered(number: u64, rows: u32) -> Self {
+        Self {
+            key: BatchKey([number, 0]),
+            epoch: None,
+            number,
+            filled: rows,
+            rows,
+        }
+    }
+
     /// The order to fill it.
     pub(crate) fn ticket(&self, sequence: u32) -> Ticket {
         Ticket {
             sequence,
-            epoch: self.epoch,
-            batch: self.batch,
+            key: self.key,
             rows: self.filled,
+        }
+    }
+}
+
+impl fmt::Display for BatchPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "batch {}", self.number)?;
+        match self.epoch {
+            Some(epoch) => write!(f, " of epoch {epoch}"),
+            None => Ok(()),
         }
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! In the consumer. Numbers by stage: what a stage is called is the job's to say.
 
+use serde::{Deserialize, Serialize};
+
 use crate::pool::sandbox::Sandboxed;
 use crate::pool::worker::meter::STAGES;
 
-/// What a pool can tell about itself.
-#[derive(Debug, Clone, Default)]
+/// The processes of a pool, and what became of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct PoolReport {
+pub struct ProcessReport {
     /// Process id of the coordinator; none with zero workers.
     pub coordinator: Option<i32>,
     /// Process ids of the workers.
@@ -26,10 +28,17 @@ pub struct PoolReport {
     pub events_lost: u64,
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
-    /// What workers are kept to; nothing with zero workers.
+    /// What workers are kept to, by the option `sandbox`; nothing with zero workers.
     pub sandboxed: Sandboxed,
     /// Bytes of the ring: 0 with zero workers.
     pub ring_bytes: u64,
+}
+
+/// What a pool reports.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct PoolReport {
+    pub processes: ProcessReport,
     /// Rows committed.
     pub rows: u64,
     /// Bytes of input read.

@@ -15,11 +15,12 @@ use crate::error::{FaultKind, Result, SampleFault};
 use crate::pool::coordinator::overdue::Overdue;
 use crate::pool::coordinator::progress::{Pace, Progress};
 use crate::pool::filled::Filled;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::ring::consumer_side::Wait;
 use crate::pool::ring::coordinator_side::{Held, Verdict};
 use crate::pool::ring::layout::worker_word;
 use crate::pool::ring::slots::{PostedSlot, Slots};
+use crate::pool::ring::ticket::BatchKey;
 use crate::pool::ring::words::{WordIndex, Words};
 use crate::pool::ring::worker_side::{Claim, Next, Outcome};
 use crate::pool::ring::{Ring, Shape, coordinator_side, receipt, worker_side};
@@ -62,7 +63,7 @@ struct Worker {
 #[derive(Debug)]
 pub struct RingDrill {
     slots: Slots,
-    in_flight: VecDeque<(Place, PostedSlot)>,
+    in_flight: VecDeque<(BatchPlace, PostedSlot)>,
     draining: Vec<PostedSlot>,
     held: Vec<Filled>,
     workers: Vec<Worker>,
@@ -139,12 +140,9 @@ impl RingDrill {
         while let Some(free) = self.slots.take_free() {
             let number = u64::from(self.sequence);
             let rows = 1 + self.sequence % SHAPE.rows;
-            let place = Place {
-                epoch: number / 5,
-                batch: number * 7,
-                number,
-                filled: rows,
-                rows,
+            let place = BatchPlace {
+                key: BatchKey([number / 5, number * 7]),
+                ..BatchPlace::numbered(number, rows)
             };
             let posted = self.slots.post(free, place.ticket(self.sequence));
             self.sequence += 1;
@@ -192,14 +190,18 @@ impl RingDrill {
     }
 
     fn hand_over(&mut self, filled: Filled) {
-        let Place { epoch, batch, .. } = filled.place;
+        let BatchKey([first, second]) = filled.place.key;
         for row in 0..filled.place.filled {
             let bad = filled.bad.iter().find(|bad| bad.row == row);
             let attempt = bad.map_or(Some(0), |bad| bad.attempt);
             let found = &filled.rows.bytes()[row as usize * ROW..][..ROW];
             if let Some(attempt) = attempt {
-                let want = pixels([epoch, batch, u64::from(row), u64::from(attempt)]);
-                assert!(found == want, "row {row} of batch {batch} is another one");
+                let want = pixels([first, second, u64::from(row), u64::from(attempt)]);
+                assert!(
+                    found == want,
+                    "row {row} of {} is another one",
+                    filled.place
+                );
             }
         }
         self.delivered += 1;
@@ -256,8 +258,8 @@ impl RingDrill {
                 return;
             }
         } else {
-            let ticket = claim.ticket;
-            let bytes = [ticket.epoch, ticket.batch, row.into(), attempt.into()];
+            let BatchKey([first, second]) = claim.ticket.key;
+            let bytes = [first, second, row.into(), attempt.into()];
             let at = l.slot_data(slot).0 + row as usize * ROW;
             for (i, part) in pixels(bytes).chunks_exact(8).enumerate() {
                 let part = <[u8; 8]>::try_from(part).unwrap_or_default();

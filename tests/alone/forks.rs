@@ -81,7 +81,7 @@ pub fn forked_processes_keep_no_handler() {
         .build()
         .unwrap();
     stream(&mut loader, 1);
-    let report = loader.report().unwrap();
+    let report = loader.report().unwrap().processes;
     let pids = report.coordinator.into_iter().chain(report.workers);
     for pid in pids {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use featherload::error::{Error, FaultKind, Result, SampleFault};
-use featherload::internals::{Job, JobKind, JobParts, Meter, Readable, Ticket};
+use featherload::internals::{BatchKey, Job, JobKind, JobParts, Meter, Readable, Ticket};
 use serde::{Deserialize, Serialize};
 
 /// All that this executable can do.
@@ -139,11 +139,12 @@ impl Job for Hostile {
         out: &mut [u8],
         _meter: &mut Meter,
     ) -> Result<(), SampleFault> {
-        if (ticket.batch, row) == self.spec.at {
+        let BatchKey([batch, _]) = ticket.key;
+        if (batch, row) == self.spec.at {
             self.act(ticket.sequence)
                 .map_err(|why| SampleFault::new(FaultKind::Unreadable, why))?;
         }
-        out.copy_from_slice(&Spec::row((ticket.batch, row)));
+        out.copy_from_slice(&Spec::row((batch, row)));
         Ok(())
     }
 
@@ -152,7 +153,8 @@ impl Job for Hostile {
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, _: u32) -> String {
-        format!("row {row} of batch {}", ticket.batch)
+        let BatchKey([batch, _]) = ticket.key;
+        format!("row {row} of batch {batch}")
     }
 }
 

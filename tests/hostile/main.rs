@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::processes::{children, wait_for};
 use featherload::error::Result;
-use featherload::internals::{Crew, Filled, JobOrder, Place, Shape, init_with};
+use featherload::internals::{BatchPlace, Crew, Filled, JobOrder, Shape, init_with};
 use featherload::{Sandbox, Sandboxed};
 use job::{Act, KIND, KINDS, Spec};
 
@@ -113,13 +113,7 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
         slot_bytes: 64 + 8 * ROWS as usize + 256 * ROWS as usize,
         slots: 2,
     };
-    let place = |batch| Place {
-        epoch: 0,
-        batch,
-        number: batch,
-        filled: ROWS,
-        rows: ROWS,
-    };
+    let place = |batch| BatchPlace::numbered(batch, ROWS);
     let order = JobOrder::new(KIND.name, &spec, 0, Vec::new()).unwrap();
     let order = order.reading(&spec);
     let ready = crew.launch(KINDS).unwrap();

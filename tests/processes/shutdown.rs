@@ -464,7 +464,7 @@ fn dropping_the_loader_waits_for_no_decode_and_leaves_nothing() {
             .batch_size(1)
             .build()
             .unwrap();
-        let report = loader.report().unwrap();
+        let report = loader.report().unwrap().processes;
         let pool: Vec<i32> = report
             .workers
             .into_iter()
@@ -533,7 +533,7 @@ fn a_hundred_replacements_cost_the_coordinator_no_descriptor() {
     let mut seen = 0;
     while seen < 4 {
         assert!(began.elapsed() < Duration::from_secs(60));
-        for worker in loader.report().unwrap().workers {
+        for worker in loader.report().unwrap().processes.workers {
             let fds = match is_worker(worker) {
                 true => descriptors(worker),
                 false => None,

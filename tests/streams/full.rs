@@ -438,7 +438,7 @@ fn workers_killed_change_nothing() {
         while let Some(batch) = epoch.next() {
             got.extend(sized(&batch.unwrap()));
             if random.below(2) == 0 {
-                let workers = epoch.report().unwrap().workers;
+                let workers = epoch.report().unwrap().processes.workers;
                 if let Some(victim) = workers.first() {
                     crate::common::processes::send(*victim, Signal::SIGKILL);
                 }

@@ -233,7 +233,7 @@ fn workers_killed_from_outside_change_nothing() {
             got.extend(rows(&batch.unwrap()));
             if random.below(3) == 0 {
                 std::thread::sleep(Duration::from_micros(random.below(3000)));
-                let workers = epoch.report().unwrap().workers;
+                let workers = epoch.report().unwrap().processes.workers;
                 if !workers.is_empty() {
                     let victim = workers[random.below(workers.len() as u64) as usize];
                     kills += u32::from(send(victim, Signal::SIGKILL));
@@ -270,7 +270,7 @@ fn all_workers_killed_at_once_or_while_idle_change_nothing() {
                     // is old enough to have started.
                     std::thread::sleep(Duration::from_millis(1100));
                 }
-                for pid in epoch.report().unwrap().workers {
+                for pid in epoch.report().unwrap().processes.workers {
                     send(pid, Signal::SIGKILL);
                 }
             }

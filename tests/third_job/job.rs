@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use featherload::error::{FaultKind, Result, SampleFault};
 use featherload::internals::{
-    Crew, Engine, Filled, Job, JobKind, JobOrder, JobParts, Meter, Place, Shape, Stage, Ticket,
+    BatchKey, BatchPlace, Crew, Engine, Filled, Job, JobKind, JobOrder, JobParts, Meter, Shape,
+    Stage, Ticket,
 };
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
@@ -43,13 +44,11 @@ impl Spec {
     /// Samples that may stand in for a bad one.
     const TRIES: u32 = 1;
 
-    fn place(&self, (epoch, batch): (u64, u64)) -> Place {
-        Place {
-            epoch,
-            batch,
-            number: batch,
-            filled: self.rows,
-            rows: self.rows,
+    fn place(&self, (epoch, batch): (u64, u64)) -> BatchPlace {
+        BatchPlace {
+            key: BatchKey([epoch, batch]),
+            epoch: Some(epoch),
+            ..BatchPlace::numbered(batch, self.rows)
         }
     }
 
@@ -77,12 +76,8 @@ impl Job for Numbers {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> Result<(), SampleFault> {
-        let of = [
-            ticket.epoch,
-            ticket.batch,
-            u64::from(row),
-            u64::from(attempt),
-        ];
+        let BatchKey([epoch, batch]) = ticket.key;
+        let of = [epoch, batch, u64::from(row), u64::from(attempt)];
         let text = format!("{:?} of {}", of, self.0.seed);
         let hash = XxHash3_128::oneshot(text.as_bytes());
         if hash.is_multiple_of(7) {
@@ -102,7 +97,8 @@ impl Job for Numbers {
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, _: u32) -> String {
-        format!("number {row} of batch {}", ticket.batch)
+        let BatchKey([_, batch]) = ticket.key;
+        format!("number {row} of batch {batch}")
     }
 }
 

@@ -60,13 +60,13 @@ fn workers() {
     let mut run = start(crew(0));
     digests(&mut run, 3);
     let alone = run.engine.report().unwrap();
-    assert_eq!((alone.rows, alone.coordinator), (48, None));
+    assert_eq!((alone.rows, alone.processes.coordinator), (48, None));
     for workers in [1, 8] {
         let mut run = start(crew(workers));
         assert!(digests(&mut run, BATCHES) == expected, "{workers} workers");
         let report = run.engine.report().unwrap();
-        assert_eq!(report.worker_deaths, 0);
-        assert_eq!(report.rows_by_worker.len(), workers);
+        assert_eq!(report.processes.worker_deaths, 0);
+        assert_eq!(report.processes.rows_by_worker.len(), workers);
         assert!(report.rows >= 640 && report.input_bytes > 0);
         assert!(report.stage_ns[1] > 0 && report.stage_ns[2..] == [0; 8]);
     }
@@ -79,7 +79,7 @@ fn ordered_kills() {
     };
     let mut run = start(kills);
     assert!(digests(&mut run, BATCHES) == truth());
-    let report = run.engine.report().unwrap();
+    let report = run.engine.report().unwrap().processes;
     assert!(report.ordered_deaths > 3, "{report:?}");
     assert_eq!(report.worker_deaths, report.ordered_deaths, "{report:?}");
 }
@@ -91,14 +91,21 @@ fn killed_workers() {
     let mut killed = 0;
     for batch in 0..BATCHES {
         if batch % 8 == 3 {
-            let pid = run.engine.report().unwrap().workers.first().copied();
+            let pid = run
+                .engine
+                .report()
+                .unwrap()
+                .processes
+                .workers
+                .first()
+                .copied();
             killed += u64::from(pid.is_some_and(|pid| send(pid, Signal::SIGKILL)));
         }
         got.push(run.next().unwrap());
     }
     assert!(got == expected);
     let deaths = || {
-        let deaths = run.engine.report().unwrap().worker_deaths;
+        let deaths = run.engine.report().unwrap().processes.worker_deaths;
         (deaths == killed).then_some(())
     };
     assert!(killed > 2 && wait_for(Duration::from_secs(5), deaths).is_some());

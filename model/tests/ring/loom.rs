@@ -24,7 +24,7 @@ use crate::memory::{Place, Places, payload};
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::layout::{Layout, Shape};
 use crate::pool::ring::row_word::{RowState, RowWord};
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::ring::words::{WordIndex, Words};
 use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{Claim, Next, Outcome};
@@ -99,8 +99,7 @@ impl Words for LoomWords {
 
 const TICKET: Ticket = Ticket {
     sequence: 1,
-    epoch: 7,
-    batch: 8,
+    key: BatchKey([7, 8]),
     rows: 2,
 };
 

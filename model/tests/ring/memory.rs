@@ -247,11 +247,12 @@ impl Places {
 
     /// Words that a row word guards.
     pub(crate) fn is_guarded(&self, word: WordIndex) -> bool {
-        use ticket_word::{BATCH, EPOCH, ROWS};
-        matches!(
-            self.place(word),
-            Place::Ticket(_, EPOCH | BATCH | ROWS) | Place::Attempt(..) | Place::Payload(..)
-        )
+        use ticket_word::{KEY, ROWS};
+        match self.place(word) {
+            Place::Ticket(_, part) => part == ROWS || KEY.contains(&part),
+            Place::Attempt(..) | Place::Payload(..) => true,
+            _ => false,
+        }
     }
 
     /// The words of a fresh ring.

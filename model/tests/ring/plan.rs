@@ -1,7 +1,7 @@
 //! What is run: the ring's size, the consumer's tickets, what may go wrong.
 
 use crate::faults::Fault;
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::{BatchKey, Ticket};
 
 /// One epoch of the consumer's plan.
 #[derive(Debug, Clone)]
@@ -47,15 +47,14 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Rows, epoch, batch of every ticket, in sequence from 1.
+    /// Every ticket, in sequence from 1; its key is epoch and number.
     pub(crate) fn ticket(&self, index: usize) -> Ticket {
         let mut first = 0;
         for (epoch, e) in self.epochs.iter().enumerate() {
             if let Some(&rows) = e.tickets.get(index - first) {
                 return Ticket {
                     sequence: index as u32 + 1,
-                    epoch: epoch as u64,
-                    batch: (index - first) as u64,
+                    key: BatchKey([epoch as u64, (index - first) as u64]),
                     rows,
                 };
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::pool::ring::slots::{HeldSlot, Slots};
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{Next, Outcome};
 use crate::pool::ring::{Ring, Shape};
@@ -52,8 +52,7 @@ impl Scene {
         let free = self.slots.take_free().expect("a free slot");
         let ticket = Ticket {
             sequence: self.sequence,
-            epoch: 0,
-            batch: 0,
+            key: BatchKey([0, 0]),
             rows: self.rows,
         };
         let posted = self.slots.post(free, ticket);

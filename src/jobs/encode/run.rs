@@ -1,7 +1,7 @@
 //! Payloads of a cache in order: the pool of a loader with another job.
 //!
 //! In the consumer. A ticket is some places of the cache's order, as many as
-//! fit a slot; its number of a batch is its first place. What the rows of a slot
+//! fit a slot; its number is its first place. What the rows of a slot
 //! say of themselves comes out of shared memory and is checked here. Never in
 //! here: files of the cache.
 
@@ -16,8 +16,7 @@ use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::crew::Ready;
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
-use crate::pool::place::Place;
-use crate::pool::report::PoolReport;
+use crate::pool::place::BatchPlace;
 use crate::pool::ring::Shape;
 
 /// Bytes of a slot that holds many small payloads.
@@ -29,7 +28,7 @@ const ROWS: u32 = 256;
 /// A run over places of a cache.
 #[derive(Debug)]
 pub(crate) struct EncodeRun {
-    engine: Engine,
+    pub(crate) engine: Engine,
     rooms: Rooms,
     /// The places, in parts that grow and lie apart.
     parts: Vec<Range<u64>>,
@@ -52,18 +51,12 @@ fn slots(workers: u32, slot_bytes: u64, rooms: &Rooms, parts: &[Range<u64>]) -> 
 
 /// The ticket that begins at place `at`, or at the first of the next part; none behind the last
 /// place. It ends with its part.
-fn place(rooms: &Rooms, slot_bytes: u64, parts: &[Range<u64>], at: u64) -> Option<Place> {
+fn place(rooms: &Rooms, slot_bytes: u64, parts: &[Range<u64>], at: u64) -> Option<BatchPlace> {
     let part = parts.get(parts.partition_point(|part| part.end <= at))?;
     let at = at.max(part.start);
     let most = (part.end - at).min(u64::from(ROWS)) as u32;
     let rows = rooms.ticket(at, slot_bytes, most);
-    (rows > 0).then_some(Place {
-        epoch: 0,
-        batch: at,
-        number: at,
-        filled: rows,
-        rows,
-    })
+    (rows > 0).then_some(BatchPlace::numbered(at, rows))
 }
 
 impl EncodeRun {
@@ -125,22 +118,17 @@ impl EncodeRun {
             return Ok(None);
         };
         let places = (0..next.filled)
-            .map(|row| rooms.place(next.batch, next.batch + u64::from(row)))
+            .map(|row| rooms.place(next.number, next.number + u64::from(row)))
             .map(Option::unwrap_or_default)
             .collect();
         let coming = |n: usize| {
             (0..n).try_fold(next, |p, _| {
-                place(rooms, slot_bytes, parts, p.batch + u64::from(p.filled))
+                place(rooms, slot_bytes, parts, p.number + u64::from(p.filled))
             })
         };
         let filled = self.engine.next(&coming)?;
-        self.at = next.batch + u64::from(next.filled);
+        self.at = next.number + u64::from(next.filled);
         Ok(Some(Payloads { places, filled }))
-    }
-
-    /// What happened so far.
-    pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.engine.report()
     }
 }
 
@@ -165,7 +153,7 @@ impl Payloads {
 
     /// The place of the cache's order that the first row is of.
     pub(crate) fn first(&self) -> u64 {
-        self.filled.place.batch
+        self.filled.place.number
     }
 
     /// What a row says of itself, and its payload.
@@ -204,13 +192,13 @@ mod tests {
         let mut next = place(&rooms, 20_000, &parts, 0);
         let mut had = Vec::new();
         while let Some(ticket) = next {
-            let end = ticket.batch + u64::from(ticket.filled);
+            let end = ticket.number + u64::from(ticket.filled);
             assert!(
                 parts
                     .iter()
-                    .any(|p| p.start <= ticket.batch && end <= p.end)
+                    .any(|p| p.start <= ticket.number && end <= p.end)
             );
-            had.extend(ticket.batch..end);
+            had.extend(ticket.number..end);
             next = place(&rooms, 20_000, &parts, end);
         }
         assert_eq!(had, parts.iter().cloned().flatten().collect::<Vec<_>>());
@@ -237,13 +225,7 @@ mod tests {
             // The last lies behind the slot.
             places: vec![0..row, row..2 * row, 2 * row..3 * row],
             filled: Filled {
-                place: Place {
-                    epoch: 0,
-                    batch: 0,
-                    number: 0,
-                    filled: 3,
-                    rows: 3,
-                },
+                place: BatchPlace::numbered(0, 3),
                 rows: Rows::Own(buffer),
                 bad: Vec::new(),
             },

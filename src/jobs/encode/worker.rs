@@ -26,7 +26,7 @@ use crate::picture::{Limits, PixelBox, grow};
 use crate::picture::{jpeg, npy};
 use crate::plan::PositionRandom;
 use crate::pool::job::{Job, JobKind, JobParts};
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::worker::meter::Meter;
 use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
 use crate::sys::cpu::CpuLevel;
@@ -91,7 +91,8 @@ impl EncodeJob {
     }
 
     fn sample(&self, ticket: &Ticket, row: u32) -> Option<u64> {
-        self.order.sample(ticket.batch.checked_add(u64::from(row))?)
+        let BatchKey([first, _]) = ticket.key;
+        self.order.sample(first.checked_add(u64::from(row))?)
     }
 }
 
@@ -111,10 +112,11 @@ fn program(resize: Option<CacheResize>) -> Result<SampleProgram> {
 
 impl Job for EncodeJob {
     fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
-        let position = ticket.batch.saturating_add(u64::from(row));
+        let BatchKey([first, _]) = ticket.key;
+        let position = first.saturating_add(u64::from(row));
         // Nobody posts a ticket without places: its words were scribbled on, and
         // `fill` says so.
-        self.rooms.place(ticket.batch, position).unwrap_or(0..0)
+        self.rooms.place(first, position).unwrap_or(0..0)
     }
 
     fn fill(
@@ -271,14 +273,10 @@ mod tests {
     use crate::jobs::encode::encoding::raw_bytes;
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
+    use crate::pool::place::BatchPlace;
 
-    fn ticket(batch: u64) -> Ticket {
-        Ticket {
-            sequence: 1,
-            epoch: 0,
-            batch,
-            rows: 2,
-        }
+    fn ticket(first: u64) -> Ticket {
+        BatchPlace::numbered(first, 2).ticket(1)
     }
 
     /// A job over two pictures, whose headers are said to have told `sizes`, with

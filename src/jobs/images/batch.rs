@@ -12,7 +12,7 @@ use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 pub use crate::jobs::images::view::{DensePixels, Element, PackedPixels, Pixels};
 use crate::jobs::images::view::{cast, no_tensor};
-use crate::plan::RowStatus;
+use crate::plan::{EpochMark, RowStatus};
 use crate::pool::buffers::{BufferPool, PooledBuffer};
 use crate::pool::filled::Rows;
 use crate::pool::ring::slots::HeldSlot;
@@ -65,9 +65,9 @@ pub struct RowFault {
 pub struct Batch {
     pub(crate) storage: Storage,
     pub(crate) owner: Pid,
-    pub(crate) epoch: u64,
+    /// Where it begins.
+    pub(crate) at: EpochMark,
     pub(crate) number: u64,
-    pub(crate) samples_before: u64,
     pub(crate) extent: RowsExtent,
     pub(crate) dtype: Dtype,
     pub(crate) layout: MemoryLayout,
@@ -138,7 +138,7 @@ impl Batch {
     /// Epoch that the batch belongs to.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.at.epoch
     }
 
     /// Number of the batch within its epoch, on this rank. Where the epoch began with other
@@ -152,7 +152,7 @@ impl Batch {
     /// now: [`State::samples`](crate::State) of a run that stands before it.
     #[must_use]
     pub fn samples_before(&self) -> u64 {
-        self.samples_before
+        self.at.samples
     }
 
     /// Rows, masked ones included.

@@ -17,7 +17,7 @@ use crate::error::{Result, SampleFault};
 use crate::jobs::images::jpeg_batches::{InRow, destroyed, kernel_row, read_row};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::job::Job;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::report::PoolReport;
 use crate::pool::ring::region::told_of;
 use crate::pool::ring::slots::WatchedSlot;
@@ -68,7 +68,7 @@ impl fmt::Debug for CpuJob {
 /// A batch whose coded rows a device decodes as they come.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) place: Place,
+    pub(crate) place: BatchPlace,
     pub(crate) target: Target,
     pub(crate) rows: Arc<BatchRows>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Opened {
 /// What a batch is whose rows come yet.
 #[derive(Debug)]
 pub(crate) struct BatchOutline {
-    pub(crate) place: Place,
+    pub(crate) place: BatchPlace,
     /// Attempts behind a row's first.
     pub(crate) tries: u32,
     pub(crate) rule: CropRule,
@@ -330,7 +330,7 @@ mod tests {
             begin..begin + self.row_bytes
         }
 
-        fn rows(&self, slot: WatchedSlot, place: Place) -> BatchRows {
+        fn rows(&self, slot: WatchedSlot, place: BatchPlace) -> BatchRows {
             let outline = BatchOutline {
                 place,
                 tries: 0,
@@ -344,12 +344,9 @@ mod tests {
         /// What is seen of the second row before it is final, and after.
         fn look(&mut self, row: &[u8], outcome: Outcome) -> (Look, Look) {
             self.sequence += 1;
-            let place = Place {
-                epoch: 0,
-                batch: 0,
-                number: 0,
-                filled: 2,
+            let place = BatchPlace {
                 rows: 3,
+                ..BatchPlace::numbered(0, 2)
             };
             let ticket = place.ticket(self.sequence);
             let posted = self.slots.post(self.slots.take_free().unwrap(), ticket);
@@ -473,13 +470,7 @@ mod tests {
             (3, 9, 0, 0),
         ] {
             let scene = Scene::new(&program);
-            let place = Place {
-                epoch: 0,
-                batch: 0,
-                number: 0,
-                filled: 2,
-                rows: 2,
-            };
+            let place = BatchPlace::numbered(0, 2);
             let posted = scene
                 .slots
                 .post(scene.slots.take_free().unwrap(), place.ticket(1));
@@ -514,13 +505,7 @@ mod tests {
     fn a_row_whose_word_is_destroyed_has_come_once_its_batch_is_filled() {
         let program = program();
         let scene = Scene::new(&program);
-        let place = Place {
-            epoch: 0,
-            batch: 0,
-            number: 0,
-            filled: 2,
-            rows: 2,
-        };
+        let place = BatchPlace::numbered(0, 2);
         let posted = scene
             .slots
             .post(scene.slots.take_free().unwrap(), place.ticket(1));

@@ -21,7 +21,8 @@ use crate::jobs::images::on_device::OnDevice;
 use crate::jobs::images::run::Run;
 use crate::pool::consumer::Pool;
 use crate::pool::filled::{Filled, Rows};
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
+use crate::pool::report::PoolReport;
 use crate::pool::ring::slots::WatchedSlot;
 
 /// How long a sleep is, while decoding is waited for, between two looks at the workers.
@@ -53,6 +54,12 @@ impl DevicePool {
             pool,
             hold_timeout,
         }
+    }
+
+    pub(crate) fn report(&self) -> Result<PoolReport> {
+        let mut report = self.pool.report()?;
+        self.on.add_again_to(&mut report);
+        Ok(report)
     }
 
     /// The batch at which the run stands; none when it is not there within `limit`.
@@ -168,7 +175,7 @@ impl DevicePool {
         }
     }
 
-    fn open(&mut self, run: &Run, next: (Place, WatchedSlot)) -> Result<()> {
+    fn open(&mut self, run: &Run, next: (BatchPlace, WatchedSlot)) -> Result<()> {
         let size = run.row_size(&next.0);
         let opened = self.on.open_batch(next, size, run.tries, &run.program);
         self.opened

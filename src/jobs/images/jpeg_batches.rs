@@ -13,13 +13,13 @@ use crate::device::cuda::JpegThread;
 use crate::device::launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::error::{Error, Result};
 use crate::pool::filled::{BadRow, Filled};
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::recipe::{CropRoom, CropRule};
 
 /// A batch that is filled, and that the device is at.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    pub(crate) place: Place,
+    pub(crate) place: BatchPlace,
     pub(crate) bad: Vec<BadRow>,
     /// Those that are coded.
     pub(crate) rows: Vec<u32>,
@@ -29,7 +29,7 @@ pub(crate) struct Begun {
 #[derive(Debug)]
 pub(crate) enum End {
     /// Where it stands, and the rows whose own samples gave nothing.
-    Done(Place, Vec<BadRow>),
+    Done(BatchPlace, Vec<BadRow>),
     NotYet(Begun),
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, Labels, RowsExtent};
 use crate::jobs::images::mix;
 use crate::jobs::images::mix::{Mixer, RowShape};
-use crate::plan::{Mark, Plan};
+use crate::plan::Plan;
 use crate::recipe::Mixing;
 
 /// Mixes the batches of a run.
@@ -49,7 +49,7 @@ impl MixedBatches {
                 layout: batch.layout,
             };
             let sampled: Vec<usize> = (0..batch.status.len()).filter(|r| !masked(*r)).collect();
-            let random = plan.batch_random(Mark::new(batch.epoch, batch.samples_before));
+            let random = plan.batch_random(batch.at);
             let used = batch.status.len() * shape.bytes();
             let bytes = &mut batch.storage.bytes_mut()[..used];
             self.mixer

@@ -7,8 +7,8 @@
 //! - `worker`: from a place in the epoch to the row.
 //!
 //! The consumer side:
-//! - `engine`: who makes the batches; `device_pool`, `on_device`: with a device,
-//!   `jpeg_batches`, `coded_batch`: of JPEGs that it decodes, and `replay`: the device stage alone;
+//! - `device_pool`, `on_device`: batches on a device, `jpeg_batches`, `coded_batch`: of JPEGs that
+//!   it decodes, and `replay`: the device stage alone;
 //! - `run`: from filled rows to a batch; `mix`, `mixed`: batches whose rows are mixed;
 //! - `on_error`: what becomes of a row without pixels; [`batch`], `view`: what a trainer gets.
 //!
@@ -17,7 +17,6 @@
 pub mod batch;
 pub(crate) mod coded_batch;
 pub(crate) mod device_pool;
-pub(crate) mod engine;
 pub(crate) mod jpeg_batches;
 pub(crate) mod mix;
 pub(crate) mod mixed;

@@ -21,7 +21,7 @@ use crate::jobs::images::jpeg_batches::{
 };
 use crate::plan::{Plan, RowStatus};
 use crate::pool::filled::Filled;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::report::PoolReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
@@ -500,7 +500,7 @@ impl OnDevice {
     /// A device that fails; no memory for a batch.
     pub(crate) fn open_batch(
         &mut self,
-        (place, slot): (Place, WatchedSlot),
+        (place, slot): (BatchPlace, WatchedSlot),
         size: (u32, u32),
         tries: u32,
         program: &SampleProgram,

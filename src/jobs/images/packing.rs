@@ -12,7 +12,7 @@ use crate::cut::descriptor::RowDescriptor;
 use crate::data::sizes::Sizes;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::picture::Limits;
-use crate::plan::{Mark, Plan, RowPlan, RowStatus};
+use crate::plan::{EpochMark, Plan, RowPlan, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 
 /// Rows of own sizes begin at multiples of this: a cache line, and enough for
@@ -73,7 +73,7 @@ impl EqualRow {
 #[derive(Debug, Default)]
 pub(crate) struct PackedBatch {
     /// Where the batch begins.
-    of: Option<Mark>,
+    of: Option<EpochMark>,
     rows: Vec<Range<usize>>,
 }
 
@@ -237,7 +237,7 @@ impl Packing {
 
     /// Bytes of the slot that are kept for a row: enough for each sample that may
     /// stand in it.
-    pub(crate) fn place(&self, packed: &mut PackedBatch, at: Mark, row: u32) -> Range<usize> {
+    pub(crate) fn place(&self, packed: &mut PackedBatch, at: EpochMark, row: u32) -> Range<usize> {
         match &self.rule {
             Rule::Equal { size, row: equal } => {
                 let of_batch = self.plan.size_at(at);
@@ -257,12 +257,12 @@ impl Packing {
     }
 
     /// Bytes of the slot that a batch of `rows` rows takes.
-    pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: Mark, rows: u32) -> usize {
+    pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: EpochMark, rows: u32) -> usize {
         rows.checked_sub(1)
             .map_or(0, |last| self.place(packed, at, last).end)
     }
 
-    fn pack(&self, table: usize, packed: &mut PackedBatch, at: Mark) {
+    fn pack(&self, table: usize, packed: &mut PackedBatch, at: EpochMark) {
         packed.rows.clear();
         packed.rows.reserve(self.plan.options().batch as usize);
         let mut end = table;
@@ -290,7 +290,7 @@ impl Packing {
     pub(crate) fn descriptors(
         &self,
         packed: &mut PackedBatch,
-        at: Mark,
+        at: EpochMark,
         rows: &[RowPlan],
     ) -> Option<Vec<RowDescriptor>> {
         let Rule::Own { sizes, .. } = &self.rule else {
@@ -403,12 +403,12 @@ mod tests {
             let mut packed = PackedBatch::default();
             for b in 0..p.plan.batches() {
                 let at = p.plan.mark(epoch, b);
-                let rows = p.plan.rows(epoch, b);
+                let rows = p.plan.rows_at(at);
                 let mut end = batch as usize * RowDescriptor::BYTES;
                 for attempt in 0..=tries {
                     // Whatever stands in each row fits the room that is kept.
                     let stand: Vec<RowPlan> =
-                        (0..rows).map(|row| p.plan.attempt(epoch, b, row, attempt)).collect();
+                        (0..rows).map(|row| p.plan.attempt_at(at, row, attempt)).collect();
                     let described = p.descriptors(&mut packed, at, &stand).unwrap();
                     for (row, d) in (0..rows).zip(described) {
                         let place = p.place(&mut packed, at, row);
@@ -533,10 +533,10 @@ mod tests {
         let mut packed = PackedBatch::default();
         for epoch in 0..2 {
             for batch in 0..plan.batches() {
-                let (height, width) = plan.size(epoch, batch).unwrap();
-                let bytes = (height * width) as usize * 6;
-                let rows = plan.rows(epoch, batch);
                 let at = plan.mark(epoch, batch);
+                let (height, width) = plan.size_at(at).unwrap();
+                let bytes = (height * width) as usize * 6;
+                let rows = plan.rows_at(at);
                 for row in 0..rows {
                     let start = row as usize * bytes;
                     let place = p.place(&mut packed, at, row);
@@ -568,12 +568,12 @@ mod tests {
         let mut packed = PackedBatch::default();
         let row = row as usize;
         assert_eq!(
-            equal.place(&mut packed, Mark::new(0, 0), 2),
+            equal.place(&mut packed, EpochMark::new(0, 0), 2),
             2 * row..3 * row
         );
         assert!(
             equal
-                .descriptors(&mut packed, Mark::new(0, 0), &[])
+                .descriptors(&mut packed, EpochMark::new(0, 0), &[])
                 .is_none()
         );
         assert!(equal.check(0, (1, 1)).is_ok());

@@ -4,7 +4,7 @@
 //! In the consumer, for measurements. Workers rest meanwhile: their slots are held.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -73,7 +73,10 @@ impl DevicePool {
         let mut filled = Vec::new();
         while filled.len() < self.on.slots() && run.coming(filled.len()).is_some() {
             let at = filled.len();
-            let next = self.pool.next(&|n| run.coming(n + at))?;
+            let coming = |n| run.coming(n + at);
+            let Some(next) = self.pool.next_within(&coming, Duration::MAX)? else {
+                continue;
+            };
             let batch = run.finished(next)?;
             filled.push(Filled {
                 laid: Laid::of(&batch)?,

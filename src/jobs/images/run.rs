@@ -14,9 +14,9 @@ use crate::jobs::images::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
 use crate::jobs::images::mixed::MixedBatches;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::plan::{Mark, Plan, RowPlan, RowStatus, State};
+use crate::plan::{EpochMark, Plan, RowPlan, RowStatus, State};
 use crate::pool::filled::{BadRow, Filled};
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::recipe::{RowExtent, SampleProgram};
 
 /// What the run is, apart from who makes the rows.
@@ -43,26 +43,21 @@ pub(crate) struct Run {
     pub(crate) mixing: Duration,
 }
 
-/// Where the batch that begins there stands, in numbers for the pool.
-pub(crate) fn place_of(plan: &Plan, at: Mark) -> Place {
-    Place {
-        epoch: at.epoch,
-        batch: at.samples,
+/// The batch that begins there, for the pool.
+pub(crate) fn place_of(plan: &Plan, at: EpochMark) -> BatchPlace {
+    BatchPlace {
+        key: at.into(),
+        epoch: Some(at.epoch),
         number: plan.number_at(at),
         filled: plan.filled_rows_at(at),
         rows: plan.rows_at(at),
     }
 }
 
-/// Where a place of the pool stands in the plan.
-pub(crate) fn mark_of(place: &Place) -> Mark {
-    Mark::new(place.epoch, place.batch)
-}
-
 impl Run {
     /// The place `n` batches behind the state, as far as the run is known: to
     /// the end of this epoch, or of the last when their number was given.
-    pub(crate) fn coming(&self, n: usize) -> Option<Place> {
+    pub(crate) fn coming(&self, n: usize) -> Option<BatchPlace> {
         if self.can_be_made.is_some_and(|batches| n >= batches) {
             return None;
         }
@@ -84,7 +79,7 @@ impl Run {
     /// As [`Run::finished`], of rows that lie there.
     pub(crate) fn finished_in(
         &mut self,
-        place: &Place,
+        place: &BatchPlace,
         storage: Storage,
         bad: Vec<BadRow>,
     ) -> Result<Batch> {
@@ -103,26 +98,25 @@ impl Run {
     }
 
     /// Height and width of the rows of a place, where they follow from the recipe or the plan.
-    pub(crate) fn row_size(&self, place: &Place) -> (u32, u32) {
+    pub(crate) fn row_size(&self, place: &BatchPlace) -> (u32, u32) {
         let usual = match self.program.extent {
             RowExtent::Fixed { height, width } => (height, width),
             RowExtent::Own => (0, 0),
         };
-        self.plan.size_at(mark_of(place)).unwrap_or(usual)
+        self.plan.size_at(place.key.into()).unwrap_or(usual)
     }
 
     /// One batch was handed over.
     pub(crate) fn advance(&mut self) {
         // No batch is given of an epoch near the last number: see `loader::epoch`.
-        let behind = self.plan.behind(self.state.mark());
-        (self.state.epoch, self.state.samples) = (behind.epoch, behind.samples);
+        self.state.go_to(self.plan.behind(self.state.mark()));
         self.can_be_made = self.can_be_made.map(|batches| batches.saturating_sub(1));
     }
 
     /// Puts what stands in each row in its place, masks the rows that hold no
     /// sample and describes the others.
-    fn batch(&mut self, place: &Place, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
-        let at = mark_of(place);
+    fn batch(&mut self, place: &BatchPlace, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
+        let at = EpochMark::from(place.key);
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row_at(at, row))
             .collect();
@@ -133,20 +127,19 @@ impl Run {
             .collect();
         let faults = bad
             .into_iter()
-            .map(|bad| self.settle(place, bad, &mut rows))
+            .map(|bad| self.settle(at, bad, &mut rows))
             .collect();
-        let extent = self.lay_out(place, &rows, &mut storage);
+        let extent = self.lay_out(at, &rows, &mut storage);
         Batch {
             storage,
             owner: getpid(),
-            epoch: place.epoch,
+            at,
             number: place.number,
-            samples_before: at.samples,
             extent,
             dtype: self.program.emission.dtype,
             layout: self.program.emission.layout,
             channels: self.program.emission.channels(),
-            labels: self.labels(place.epoch, &rows),
+            labels: self.labels(at.epoch, &rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
             repeated,
@@ -167,9 +160,8 @@ impl Run {
 
     /// Zeroes masked rows and, where rows have their own sizes, writes the table
     /// in front of them.
-    fn lay_out(&mut self, place: &Place, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
+    fn lay_out(&mut self, at: EpochMark, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
         let packed = &mut self.packed;
-        let at = mark_of(place);
         let bytes = storage.bytes_mut();
         // A device makes rows of zeros itself.
         let rows_to_clear = match self.program.crops {
@@ -201,20 +193,19 @@ impl Run {
                 rest[..unused * RowDescriptor::BYTES].fill(0);
                 RowsExtent::Own {
                     table,
-                    bytes: self.packing.batch_bytes(packed, at, place.rows),
+                    bytes: self.packing.batch_bytes(packed, at, rows.len() as u32),
                 }
             }
         }
     }
 
     /// Puts what stands in a bad row in the place of what was planned.
-    fn settle(&self, place: &Place, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
+    fn settle(&self, at: EpochMark, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
         let BadRow {
             row,
             mut fault,
             attempt,
         } = bad;
-        let at = mark_of(place);
         let now = &mut rows[row as usize];
         let id = now.id;
         match attempt {

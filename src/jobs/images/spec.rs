@@ -11,12 +11,26 @@ use crate::data::sizes::Sizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
 use crate::picture::Limits;
-use crate::plan::{PlanOptions, SamplerTable};
+use crate::plan::{EpochMark, PlanOptions, SamplerTable};
 use crate::pool::job::JobOrder;
+use crate::pool::ring::ticket::BatchKey;
 use crate::recipe::SampleProgram;
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "images";
+
+/// A batch of images is known by where it begins.
+impl From<EpochMark> for BatchKey {
+    fn from(at: EpochMark) -> Self {
+        Self([at.epoch, at.samples])
+    }
+}
+
+impl From<BatchKey> for EpochMark {
+    fn from(BatchKey([epoch, samples]): BatchKey) -> Self {
+        Self { epoch, samples }
+    }
+}
 
 /// One row = one sample.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use crate::jobs::input::{Input, InputMode};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::shards::{Home, Pattern};
-use crate::plan::{Mark, Plan, RowStatus, SamplerTable};
+use crate::plan::{EpochMark, Plan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::Meter;
@@ -101,7 +101,7 @@ impl ImageJob {
 
 impl Job for ImageJob {
     fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
-        self.packing.place(&mut self.packed, mark_of(ticket), row)
+        (self.packing).place(&mut self.packed, ticket.key.into(), row)
     }
 
     fn fill(
@@ -112,7 +112,8 @@ impl Job for ImageJob {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let row = self.plan.attempt_at(mark_of(ticket), row, attempt);
+        let at = EpochMark::from(ticket.key);
+        let row = self.plan.attempt_at(at, row, attempt);
         if row.status == RowStatus::Padding {
             // Nobody posts padding: the ticket's words were scribbled on.
             return Err(SampleFault::new(
@@ -130,7 +131,7 @@ impl Job for ImageJob {
         let bytes = self.input.open(&self.index, row.id)?;
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
-            random: &self.plan.random(ticket.epoch, row.position),
+            random: &self.plan.random(at.epoch, row.position),
             size: row.size,
             part: self.index.pixel_box(row.id),
             admit: &|size| self.packing.check(row.id, size),
@@ -148,7 +149,7 @@ impl Job for ImageJob {
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
         self.home.prefers(&self.index, || {
             // Its words may be scribbled on.
-            let at = mark_of(ticket);
+            let at = ticket.key.into();
             let is_there = self.plan.has_batch_at(at) && row < ticket.rows;
             is_there.then(|| self.plan.attempt_at(at, row, 0).id)
         })
@@ -163,13 +164,8 @@ impl Job for ImageJob {
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String {
-        let row = self.plan.attempt_at(mark_of(ticket), row, attempt);
+        let row = self.plan.attempt_at(ticket.key.into(), row, attempt);
         let id = row.id;
         format!("sample {id} ({})", self.index.path(id).display())
     }
-}
-
-/// Where the batch of a ticket begins.
-fn mark_of(ticket: &Ticket) -> Mark {
-    Mark::new(ticket.epoch, ticket.batch)
 }

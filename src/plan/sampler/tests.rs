@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Result;
-use crate::plan::{EpochLength, Mark, Plan, PlanOptions, RowPlan, RowStatus, Tail};
+use crate::plan::{EpochLength, EpochMark, Plan, PlanOptions, RowPlan, RowStatus, Tail};
 
 /// What the tables are made from: a class and an area for each sample.
 #[derive(Debug, Clone)]
@@ -113,7 +113,8 @@ fn rows(plans: &[Plan], epoch: u64) -> Vec<RowPlan> {
     let mut all = Vec::new();
     for plan in plans {
         for batch in 0..plan.batches() {
-            all.extend((0..plan.rows(epoch, batch)).map(|row| plan.row(epoch, batch, row)));
+            let at = plan.mark(epoch, batch);
+            all.extend((0..plan.rows_at(at)).map(|row| plan.row_at(at, row)));
         }
     }
     all
@@ -139,13 +140,15 @@ proptest! {
         for plan in &plans {
             prop_assert_eq!(plan.batches(), plans[0].batches());
             for batch in 0..plan.batches() {
-                prop_assert_eq!(plan.rows(epoch, batch), plans[0].rows(epoch, batch));
-                prop_assert_eq!(plan.filled_rows(epoch, batch), plans[0].filled_rows(epoch, batch));
-                prop_assert_eq!(plan.size(epoch, batch), plans[0].size(epoch, batch));
-                prop_assert!(plan.rows(epoch, batch) <= plan.most_rows());
-                prop_assert!(plan.filled_rows(epoch, batch) > 0);
-                for row in 0..plan.rows(epoch, batch) {
-                    prop_assert_eq!(plan.row(epoch, batch, row).size, plan.size(epoch, batch));
+                let at = plan.mark(epoch, batch);
+                prop_assert_eq!(at, plans[0].mark(epoch, batch));
+                prop_assert_eq!(plan.rows_at(at), plans[0].rows_at(at));
+                prop_assert_eq!(plan.filled_rows_at(at), plans[0].filled_rows_at(at));
+                prop_assert_eq!(plan.size_at(at), plans[0].size_at(at));
+                prop_assert!(plan.rows_at(at) <= plan.most_rows());
+                prop_assert!(plan.filled_rows_at(at) > 0);
+                for row in 0..plan.rows_at(at) {
+                    prop_assert_eq!(plan.row_at(at, row).size, plan.size_at(at));
                 }
             }
         }
@@ -196,15 +199,15 @@ proptest! {
         let in_order = rows(std::slice::from_ref(plan), epoch);
         let other = data.plan(plan.options()).unwrap();
         let places: Vec<(u64, u32)> = (0..plan.batches())
-            .flat_map(|b| (0..plan.rows(epoch, b)).map(move |r| (b, r)))
+            .flat_map(|b| (0..plan.rows_at(plan.mark(epoch, b))).map(move |r| (b, r)))
             .collect();
         let mix = crate::plan::key::OrderKey { seed, epoch: 0 }.shuffle(places.len() as u64);
         for i in 0..places.len() as u64 {
             let at = mix.at(i) as usize;
             let (batch, row) = places[at];
             // Between questions about something else.
-            other.row(epoch ^ 1, batch, row);
-            prop_assert_eq!(other.row(epoch, batch, row), in_order[at]);
+            other.row_at(other.mark(epoch ^ 1, batch), row);
+            prop_assert_eq!(other.row_at(other.mark(epoch, batch), row), in_order[at]);
         }
     }
 
@@ -220,11 +223,12 @@ proptest! {
             let tries = tries.min(plan.substitutes());
             for batch in 0..plan.batches() {
                 let mut room: HashMap<u64, u64> = HashMap::new();
-                for row in 0..plan.filled_rows(epoch, batch) {
+                let mark = plan.mark(epoch, batch);
+                for row in 0..plan.filled_rows_at(mark) {
                     let all: Vec<RowPlan> = (0..=tries)
-                        .map(|attempt| plan.attempt(epoch, batch, row, attempt))
+                        .map(|attempt| plan.attempt_at(mark, row, attempt))
                         .collect();
-                    prop_assert_eq!(all[0], plan.row(epoch, batch, row));
+                    prop_assert_eq!(all[0], plan.row_at(mark, row));
                     let mut ids = HashSet::new();
                     for (n, stands) in all.iter().enumerate() {
                         prop_assert!(stands.id < data.len());
@@ -262,7 +266,8 @@ proptest! {
     ) {
         let plans = ranks(&data, &options);
         prop_assume!(plans.is_some());
-        prop_assert!(plans.unwrap()[0].attempt(epoch, batch, row, attempt).id < data.len());
+        let plan = &plans.unwrap()[0];
+        prop_assert!(plan.attempt_at(plan.mark(epoch, batch), row, attempt).id < data.len());
     }
 }
 
@@ -287,10 +292,11 @@ proptest! {
         let batches = plan.batches();
         let mut turns = Vec::new();
         for batch in 0..batches {
-            let size = plan.size(epoch, batch).unwrap();
+            let mark = plan.mark(epoch, batch);
+            let size = plan.size_at(mark).unwrap();
             turns.push(size);
-            let filled = plan.filled_rows(epoch, batch);
-            let rows = plan.rows(epoch, batch);
+            let filled = plan.filled_rows_at(mark);
+            let rows = plan.rows_at(mark);
             let full = (pixels / area(size)).max(1);
             let last = batch == batches - 1;
             prop_assert!(u64::from(rows) <= full);
@@ -307,14 +313,14 @@ proptest! {
         }
         if options.tail == Tail::Drop {
             // What is left out would not have filled the next.
-            let used: u64 = (0..batches).map(|b| u64::from(plan.rows(epoch, b))).sum();
+            let used: u64 = (0..batches).map(|b| u64::from(plan.rows_at(plan.mark(epoch, b)))).sum();
             let left = samples / u64::from(options.world) - used;
             prop_assert!(left < u64::from(plan.most_rows()));
         }
         // As many in any epoch.
-        prop_assert!(plan.filled_rows(epoch ^ 1, batches - 1) > 0);
+        prop_assert!(plan.filled_rows_at(plan.mark(epoch ^ 1, batches - 1)) > 0);
         if options.tail != Tail::Drop {
-            prop_assert_eq!(plan.filled_rows(epoch ^ 1, batches), 0);
+            prop_assert_eq!(plan.filled_rows_at(plan.mark(epoch ^ 1, batches)), 0);
         }
     }
 }
@@ -348,10 +354,12 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
         (u64::MAX, sizes[3]),
     ] {
         for batch in 0..plain.batches() {
-            assert_eq!(staged.size(epoch, batch), Some(size), "{epoch}");
-            assert_eq!(staged.rows(epoch, batch), plain.rows(epoch, batch));
-            for row in 0..staged.rows(epoch, batch) {
-                let id = |plan: &Plan| plan.attempt(epoch, batch, row, 0).id;
+            let at = staged.mark(epoch, batch);
+            assert_eq!(at, plain.mark(epoch, batch));
+            assert_eq!(staged.size_at(at), Some(size), "{epoch}");
+            assert_eq!(staged.rows_at(at), plain.rows_at(at));
+            for row in 0..staged.rows_at(at) {
+                let id = |plan: &Plan| plan.attempt_at(at, row, 0).id;
                 assert_eq!(id(&staged), id(&plain));
             }
         }
@@ -403,7 +411,7 @@ fn sizes_come_in_another_order_in_each_epoch_and_cycle() {
     let plan = Plan::new(4000, options).unwrap();
     let turns = |epoch| {
         (0..40)
-            .map(|b| plan.size(epoch, b).unwrap())
+            .map(|b| plan.size_at(plan.mark(epoch, b)).unwrap())
             .collect::<Vec<_>>()
     };
     assert_ne!(turns(0), turns(1));
@@ -440,7 +448,7 @@ fn repeats_stand_on_different_ranks() {
             data.plan(&options).unwrap()
         })
         .collect();
-    let of = |rank: usize, batch, row| plans[rank].row(4, batch, row);
+    let of = |rank: usize, batch, row| plans[rank].row_at(plans[rank].mark(4, batch), row);
     let mut seen = HashSet::new();
     for batch in 0..10 {
         for row in 0..10 {
@@ -471,7 +479,7 @@ fn ranks_draw_identities_apart() {
     };
     let plans = ranks(&data, &options).unwrap();
     let batch = |rank: usize, b| {
-        let ids = (0..16).map(|row| plans[rank].row(0, b, row).id);
+        let ids = (0..16).map(|row| plans[rank].row_at(plans[rank].mark(0, b), row).id);
         ids.collect::<Vec<_>>()
     };
     let mut all = HashSet::new();
@@ -488,7 +496,9 @@ fn ranks_draw_identities_apart() {
     )
     .unwrap()[0];
     for b in 0..alone.batches() {
-        let ids: Vec<u64> = (0..16).map(|row| alone.row(0, b, row).id).collect();
+        let ids: Vec<u64> = (0..16)
+            .map(|row| alone.row_at(alone.mark(0, b), row).id)
+            .collect();
         assert_eq!(ids, batch(b as usize % 2, b / 2));
     }
 }
@@ -623,7 +633,7 @@ proptest! {
         prop_assume!(plans.is_some());
         for plan in plans.unwrap() {
             prop_assert_eq!(plan.batches(), batches);
-            prop_assert!((0..batches).all(|b| plan.filled_rows(epoch, b) == 2 * per_id));
+            prop_assert!((0..batches).all(|b| plan.filled_rows_at(plan.mark(epoch, b)) == 2 * per_id));
         }
         let mut of: HashMap<i64, u64> = HashMap::new();
         for label in &data.labels {
@@ -666,7 +676,7 @@ proptest! {
             }
             for row in all {
                 prop_assert_eq!(row.status, RowStatus::Ok);
-                prop_assert_eq!(row.id, whole.row(epoch, row.position, 0).id);
+                prop_assert_eq!(row.id, whole.row_at(whole.mark(epoch, row.position), 0).id);
             }
         }
     }
@@ -737,7 +747,7 @@ fn layouts() -> impl Strategy<Value = Vec<Layout>> {
 fn in_parts(data: &Data, options: &PlanOptions, parts: &[Layout]) -> Option<Vec<RowPlan>> {
     let epoch = 3;
     let mut all = Vec::new();
-    let mut at = Mark::new(epoch, 0);
+    let mut at = EpochMark::new(epoch, 0);
     for (i, &(world, batch, steps)) in parts.iter().enumerate() {
         let batch = match options.sampler {
             Sampler::Identity { .. } => options.batch,
@@ -768,7 +778,11 @@ fn in_parts(data: &Data, options: &PlanOptions, parts: &[Layout]) -> Option<Vec<
             (at, step) = (behind, step + 1);
         }
     }
-    assert_eq!(at, Mark::new(epoch + 1, 0), "the last part ends the epoch");
+    assert_eq!(
+        at,
+        EpochMark::new(epoch + 1, 0),
+        "the last part ends the epoch"
+    );
     Some(all)
 }
 
@@ -828,7 +842,7 @@ proptest! {
         let plans = ranks(&data, &options);
         prop_assume!(plans.is_some());
         for plan in &plans.unwrap() {
-            let mut at = Mark::new(epoch, 0);
+            let mut at = EpochMark::new(epoch, 0);
             for batch in 0..plan.batches() {
                 prop_assert_eq!(at, plan.mark(epoch, batch));
                 prop_assert_eq!(plan.number_at(at), batch);
@@ -836,7 +850,7 @@ proptest! {
                 prop_assert!(plan.is_within(at.samples));
                 at = plan.behind(at);
             }
-            prop_assert_eq!(at, Mark::new(epoch + 1, 0));
+            prop_assert_eq!(at, EpochMark::new(epoch + 1, 0));
         }
     }
 }

@@ -186,8 +186,8 @@ impl Supervisor {
             worker.pid,
             cause.text()
         );
-        self.report.deaths += 1;
-        self.report.ordered_deaths += u64::from(cause == Cause::Ordered);
+        self.report.processes.worker_deaths += 1;
+        self.report.processes.ordered_deaths += u64::from(cause == Cause::Ordered);
         if cause != Cause::Ordered {
             self.note(text.clone());
         }
@@ -202,7 +202,7 @@ impl Supervisor {
             || self.events.iter().map(String::len).sum::<usize>() > room
         {
             self.events.pop_front();
-            self.report.events_lost += 1;
+            self.report.processes.events_lost += 1;
         }
         self.events.push_back(event);
     }

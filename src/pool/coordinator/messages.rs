@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::pool::job::OrderedJob;
+use crate::pool::report::ProcessReport;
 use crate::pool::ring::Shape;
 use crate::pool::ring::layout::LAYOUT_VERSION;
-use crate::pool::sandbox::{Sandbox, Sandboxed};
+use crate::pool::sandbox::Sandbox;
 use crate::sys::sealed::SealedBytes;
 
 /// The argument with which a program that calls `init` becomes a coordinator.
@@ -36,7 +37,7 @@ pub(crate) fn is_helper_command(argument: &OsStr) -> bool {
 }
 
 /// Changes with every change of commands, requests or replies.
-const PROTOCOL: u32 = 8;
+const PROTOCOL: u32 = 9;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
@@ -237,19 +238,8 @@ impl Reply {
 /// What happened since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Process ids of the live workers.
-    pub(crate) workers: Vec<i32>,
-    /// Workers that ended without being told to.
-    pub(crate) deaths: u64,
-    /// Of these, killed by order (`--kill-workers-every`).
-    pub(crate) ordered_deaths: u64,
-    /// The latest events, oldest first.
-    pub(crate) events: Vec<String>,
-    /// Events that were dropped because nobody asked for them in time.
-    pub(crate) events_lost: u64,
-    /// Lines for stderr that were dropped, because it took none.
-    pub(crate) stderr_lost: u64,
-    pub(crate) sandboxed: Sandboxed,
+    /// All but what the consumer knows by itself.
+    pub(crate) processes: ProcessReport,
     /// Why the pool was given up, if it was.
     pub(crate) fatal: Option<String>,
 }
@@ -289,10 +279,12 @@ mod tests {
         let text = told("\u{e9}".repeat(LONGEST_TEXT));
         assert!(text.ends_with(" ...") && text.len() <= LONGEST_TEXT + 4);
         let report = Report {
-            workers: vec![i32::MAX; MAX_LANES as usize],
-            events: vec!["x".repeat(EVENT_BYTES / 256); 256],
+            processes: ProcessReport {
+                workers: vec![i32::MAX; MAX_LANES as usize],
+                events: vec!["x".repeat(EVENT_BYTES / 256); 256],
+                ..ProcessReport::default()
+            },
             fatal: Some(text),
-            ..Report::default()
         };
         let bytes = Reply::Report { number: 1, report }.to_bytes().unwrap();
         assert!(matches!(Reply::read(&bytes), Ok(Reply::Report { .. })));

@@ -21,6 +21,7 @@ use crate::pool::coordinator::overdue::Overdue;
 use crate::pool::coordinator::progress::Progress;
 use crate::pool::coordinator::strikes::Strikes;
 use crate::pool::job::Job;
+use crate::pool::report::ProcessReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::coordinator_side;
@@ -120,8 +121,11 @@ impl Supervisor {
                 }
             }),
             report: Report {
-                sandboxed,
-                ..Report::default()
+                processes: ProcessReport {
+                    sandboxed,
+                    ..ProcessReport::default()
+                },
+                fatal: None,
             },
             reports: 0,
             events: VecDeque::new(),
@@ -168,7 +172,7 @@ impl Supervisor {
             let now = self.clock.read(timeout);
             if said {
                 stderr.pass_on();
-                self.report.stderr_lost = stderr.lost();
+                self.report.processes.stderr_lost = stderr.lost();
             }
             if consumer_gone {
                 self.end(now);
@@ -209,8 +213,8 @@ impl Supervisor {
             Received::Message(..) => match Command::from_byte(byte[0]) {
                 Some(Command::Stop) => self.end(now + GRACE),
                 Some(Command::Report) => {
-                    self.report.workers = self.worker_pids();
-                    self.report.events = self.events.drain(..).collect();
+                    self.report.processes.workers = self.worker_pids();
+                    self.report.processes.events = self.events.drain(..).collect();
                     self.reports += 1;
                     line.reply(&Reply::Report {
                         number: self.reports,

@@ -17,8 +17,9 @@ use crate::pool::ring::words::Words;
 /// Posts a ticket into a slot that no worker holds a row of.
 pub(crate) fn post<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) {
     debug_assert!(t.rows <= l.shape().rows && t.sequence != 0);
-    w.store(l.ticket(slot, ticket_word::EPOCH), t.epoch, Relaxed);
-    w.store(l.ticket(slot, ticket_word::BATCH), t.batch, Relaxed);
+    for (word, key) in ticket_word::KEY.into_iter().zip(t.key.0) {
+        w.store(l.ticket(slot, word), key, Relaxed);
+    }
     w.store(
         l.ticket(slot, ticket_word::ROWS),
         u64::from(t.rows),

@@ -74,8 +74,7 @@ pub(crate) mod ticket_word {
     use crate::pool::ring::words::WordIndex;
 
     pub(crate) const SEQUENCE: WordIndex = 0;
-    pub(crate) const EPOCH: WordIndex = 1;
-    pub(crate) const BATCH: WordIndex = 2;
+    pub(crate) const KEY: [WordIndex; 2] = [1, 2];
     pub(crate) const ROWS: WordIndex = 3;
     /// One cache line.
     pub(crate) const LEN: usize = 8;

@@ -18,8 +18,8 @@ fn word(t: &Ticket, row: u32, filled: Option<u32>) -> u64 {
     let end = filled.map_or(0, |attempt| 1 + u64::from(attempt));
     let parts = [
         u64::from(t.sequence) << 32 | u64::from(t.rows),
-        t.epoch,
-        t.batch,
+        t.key.0[0],
+        t.key.0[1],
         u64::from(row) << 32 | end,
     ];
     parts.iter().fold(0, |word, part| mixed(word ^ part))
@@ -62,14 +62,18 @@ pub(crate) fn holds<W: Words>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::ring::ticket::BatchKey;
 
     #[test]
     fn every_part_counts() {
         let ticket = Ticket {
             sequence: 7,
-            epoch: 1,
-            batch: 2,
+            key: BatchKey([1, 2]),
             rows: 3,
+        };
+        let of_key = |key| Ticket {
+            key: BatchKey(key),
+            ..ticket
         };
         let others = [
             (
@@ -80,17 +84,9 @@ mod tests {
                 1,
                 Some(0),
             ),
-            (Ticket { epoch: 2, ..ticket }, 1, Some(0)),
-            (
-                Ticket {
-                    batch: 1,
-                    epoch: 2,
-                    ..ticket
-                },
-                1,
-                Some(0),
-            ),
-            (Ticket { batch: 3, ..ticket }, 1, Some(0)),
+            (of_key([2, 2]), 1, Some(0)),
+            (of_key([2, 1]), 1, Some(0)),
+            (of_key([1, 3]), 1, Some(0)),
             (Ticket { rows: 2, ..ticket }, 1, Some(0)),
             (ticket, 2, Some(0)),
             (ticket, 1, Some(1)),

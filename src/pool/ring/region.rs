@@ -128,9 +128,9 @@ impl Ring {
     pub(crate) unsafe fn row_mut(&self, claim: &Claim, place: Range<usize>) -> Result<&mut [u8]> {
         let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
             Error::protocol(format!(
-                "row {} of a batch of epoch {} would lie at bytes {place:?} of a slot of {}",
+                "row {} of ticket {} would lie at bytes {place:?} of a slot of {}",
                 claim.row,
-                claim.ticket.epoch,
+                claim.ticket.sequence,
                 self.layout.shape().slot_bytes
             ))
         })?;

@@ -149,12 +149,10 @@ impl Slots {
     }
 
     /// The first cancelled slot of which something was destroyed: its ticket, and what.
-    pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<(Ticket, Damage)> {
+    pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<Damage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.iter().find_map(|posted| {
-            let (slot, ticket) = (posted.slot(), posted.ticket);
-            let damage = consumer_side::damage_of_cancelled(&w, l, slot, ticket)?;
-            Some((ticket, damage))
+            consumer_side::damage_of_cancelled(&w, l, posted.slot(), posted.ticket)
         })
     }
 
@@ -337,6 +335,7 @@ mod tests {
     use crate::pool::ring::attempt;
     use crate::pool::ring::receipt;
     use crate::pool::ring::row_word::{RowState, RowWord};
+    use crate::pool::ring::ticket::BatchKey;
     use crate::pool::ring::worker_side;
     use crate::pool::ring::worker_side::{Next, Outcome};
 
@@ -355,8 +354,7 @@ mod tests {
     fn ticket(sequence: u32, rows: u32) -> Ticket {
         Ticket {
             sequence,
-            epoch: 0,
-            batch: 0,
+            key: BatchKey([0, 0]),
             rows,
         }
     }
@@ -441,8 +439,8 @@ mod tests {
         let before = scribble(&s, at, 3 << 32 | 1);
         assert_eq!(s.damage(&posted), Some(Damage::Row(2)));
         scribble(&s, at, before);
-        use crate::pool::ring::layout::ticket_word::{BATCH, EPOCH, ROWS, SEQUENCE};
-        for word in [SEQUENCE, EPOCH, BATCH, ROWS] {
+        use crate::pool::ring::layout::ticket_word::{KEY, ROWS, SEQUENCE};
+        for word in [SEQUENCE, KEY[0], KEY[1], ROWS] {
             for other in [2, u64::MAX] {
                 let before = scribble(&s, l.ticket(posted.slot(), word), other);
                 assert_eq!(s.damage(&posted), Some(Damage::Ticket), "{word}");
@@ -479,7 +477,7 @@ mod tests {
             let at = s.ring().layout().row(draining[0].slot(), 2);
             scribble(&s, at, scribbled);
             let found = s.damage_of_cancelled(&draining);
-            assert_eq!(found.map(|(_, damage)| damage), Some(Damage::Row(2)));
+            assert_eq!(found, Some(Damage::Row(2)));
         }
     }
 
@@ -497,7 +495,7 @@ mod tests {
             scribble(&s, l.row(c.slot, c.row), scribbled);
             s.drain(&mut draining);
             let found = s.damage_of_cancelled(&draining);
-            assert_eq!(found.map(|(_, damage)| damage), Some(Damage::Row(c.row)));
+            assert_eq!(found, Some(Damage::Row(c.row)));
         }
     }
 
@@ -556,7 +554,8 @@ mod tests {
         assert_eq!(held.end(2, 8), None);
         scribble(&s, attempt::word(&l, slot, 2), 0);
         assert_eq!(held.end(2, 8), Some(Some(0)));
-        receipt::write(&w, &l, (slot, 2), &Ticket { batch: 5, ..t }, Some(0));
+        let key = BatchKey([0, 5]);
+        receipt::write(&w, &l, (slot, 2), &Ticket { key, ..t }, Some(0));
         assert_eq!(held.end(2, 8), None);
     }
 

@@ -8,14 +8,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::pool::ring::layout::{Layout, ticket_word};
 use crate::pool::ring::words::Words;
 
+/// Which batch of its job: two numbers that the job alone reads. It has a named type for them, and
+/// one place that turns that into a key and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BatchKey(pub [u64; 2]);
+
 /// The order to fill one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
     /// Global and never reused; 0 is "no ticket".
     pub sequence: u32,
-    pub epoch: u64,
-    /// What the job knows the batch by: for images the samples in front of it.
-    pub batch: u64,
+    pub key: BatchKey,
     /// Rows to fill, from row 0; at most the slot's rows.
     pub rows: u32,
 }
@@ -25,8 +28,7 @@ pub struct Ticket {
 pub(crate) fn stands<W: Words>(w: &W, l: &Layout, slot: u32, t: &Ticket) -> bool {
     let word = |word| w.load(l.ticket(slot, word), Relaxed);
     word(ticket_word::SEQUENCE) == u64::from(t.sequence)
-        && word(ticket_word::EPOCH) == t.epoch
-        && word(ticket_word::BATCH) == t.batch
+        && ticket_word::KEY.map(word) == t.key.0
         && word(ticket_word::ROWS) == u64::from(t.rows)
 }
 
@@ -34,11 +36,10 @@ pub(crate) fn stands<W: Words>(w: &W, l: &Layout, slot: u32, t: &Ticket) -> bool
 /// one's; the count is bounded all the same: another worker's decoder may have
 /// scribbled on it.
 pub(crate) fn read<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32) -> Ticket {
-    let rows = w.load(l.ticket(slot, ticket_word::ROWS), Relaxed);
+    let word = |word| w.load(l.ticket(slot, word), Relaxed);
     Ticket {
         sequence,
-        epoch: w.load(l.ticket(slot, ticket_word::EPOCH), Relaxed),
-        batch: w.load(l.ticket(slot, ticket_word::BATCH), Relaxed),
-        rows: rows.min(u64::from(l.shape().rows)) as u32,
+        key: BatchKey(ticket_word::KEY.map(word)),
+        rows: word(ticket_word::ROWS).min(u64::from(l.shape().rows)) as u32,
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn fill(
 mod tests {
     use super::*;
     use crate::error::FaultKind;
+    use crate::pool::ring::ticket::BatchKey;
 
     /// Fails at each attempt below a number; notes which were asked for.
     struct FailsBelow(u32, Vec<u32>);
@@ -81,8 +82,7 @@ mod tests {
     fn every_attempt_is_made_once_in_order_and_none_behind_the_last() {
         let ticket = Ticket {
             sequence: 1,
-            epoch: 0,
-            batch: 0,
+            key: BatchKey([0, 0]),
             rows: 1,
         };
         for tries in [0, 1, 8] {

@@ -86,7 +86,7 @@ impl<K: SceneKind> SceneBuilder<K> {
                 let (order, first) = K::order(&setup, memory, step)?;
                 let engine = ready.start(&order, shape, first, no_room)?;
                 let steps = K::workers(setup);
-                Maker::Workers(Box::new(WorkerRun::new(engine, index, steps, step)))
+                Maker::Workers(Box::new(WorkerRun::new(engine, index, steps)))
             }
             Some((ordinal, bytes)) => {
                 let pictures = PicturesSpec {
@@ -108,6 +108,7 @@ impl<K: SceneKind> SceneBuilder<K> {
         };
         Ok(SceneRun {
             maker,
+            step,
             kind,
             scene,
             images,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::report::PoolReport;
 use crate::scene::jobs::pictures::on_device::DeviceRun;
 use crate::scene::jobs::shared::batch::SceneArrays;
@@ -101,7 +101,7 @@ pub trait SceneKind: Debug + Sized {
         setup: &'a Self::Setup,
         memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<(JobOrder<'a>, Place)>;
+    ) -> Result<(JobOrder<'a>, BatchPlace)>;
 
     /// Batches by workers, which were started.
     fn workers(setup: Self::Setup) -> Self::Workers;

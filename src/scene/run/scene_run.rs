@@ -24,6 +24,8 @@ use crate::scene::store::Holding;
 #[derive(Debug)]
 pub struct SceneRun<K: SceneKind> {
     pub(super) maker: Maker<K>,
+    /// The step of the next batch.
+    pub(super) step: u64,
     pub(crate) kind: K,
     pub(super) scene: Scene,
     pub(super) images: Vec<PathBuf>,
@@ -51,12 +53,15 @@ impl<K: SceneKind> SceneRun<K> {
         request: K::Request,
         limit: Duration,
     ) -> Result<Option<SceneBatch<K::Arrays>>> {
-        check_first_step(self.step())?;
+        check_first_step(self.step)?;
         self.kind.check_request(request)?;
-        match &mut self.maker {
-            Maker::Workers(run) => run.next_within(request, limit),
-            Maker::Device(run) => run.next_within(&self.store.pictures, request, limit),
-        }
+        let (step, pictures) = (self.step, &self.store.pictures);
+        let batch = match &mut self.maker {
+            Maker::Workers(run) => run.next_within(step, request, limit)?,
+            Maker::Device(run) => run.next_within(step, pictures, request, limit)?,
+        };
+        self.step += u64::from(batch.is_some());
+        Ok(batch)
     }
 
     /// Images that steps need and that are decoded.
@@ -64,7 +69,7 @@ impl<K: SceneKind> SceneRun<K> {
         let (images, pictures) = (self.kind.images(), &self.store.pictures);
         match &self.maker {
             Maker::Workers(_) => pictures.count(&images),
-            Maker::Device(run) => run.count(&images, pictures),
+            Maker::Device(run) => run.pictures.count(&images, pictures),
         }
     }
 
@@ -77,16 +82,17 @@ impl<K: SceneKind> SceneRun<K> {
     /// The step of the next batch: all that a later run needs to go on.
     #[must_use]
     pub fn step(&self) -> u64 {
-        match &self.maker {
-            Maker::Workers(run) => run.step(),
-            Maker::Device(run) => run.step(),
-        }
+        self.step
     }
 
     /// The next batch is that of `step`. What is under way is given up.
     pub fn go_to(&mut self, step: u64) {
+        if step == self.step {
+            return;
+        }
+        self.step = step;
         match &mut self.maker {
-            Maker::Workers(run) => run.go_to(step),
+            Maker::Workers(run) => run.engine.cancel(),
             Maker::Device(run) => run.go_to(step),
         }
     }
@@ -94,7 +100,7 @@ impl<K: SceneKind> SceneRun<K> {
     /// Where the run stands, with what a step's batch depends on.
     #[must_use]
     pub fn state(&self) -> K::State {
-        self.began.at(self.step())
+        self.began.at(self.step)
     }
 
     /// Goes on where `state` stands.
@@ -113,7 +119,7 @@ impl<K: SceneKind> SceneRun<K> {
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
-            Maker::Workers(run) => run.depth(),
+            Maker::Workers(run) => run.engine.depth(),
             Maker::Device(run) => Some(run.depth()),
         }
     }
@@ -136,8 +142,11 @@ impl<K: SceneKind> SceneRun<K> {
     /// When the coordinator, or the device, does not answer.
     pub fn report(&self) -> Result<SceneReport<K::Work>> {
         let (pool, decoded_on_device, device) = match &self.maker {
-            Maker::Workers(run) => (run.report()?, 0, None),
-            Maker::Device(run) => (run.report()?, run.decoded(), Some(run.memory()?)),
+            Maker::Workers(run) => (run.engine.report()?, 0, None),
+            Maker::Device(run) => {
+                let pictures = &run.pictures;
+                (pictures.report()?, pictures.decoded(), Some(run.memory()?))
+            }
         };
         Ok(SceneReport {
             images: self.kind.images().len() as u64,
@@ -146,14 +155,14 @@ impl<K: SceneKind> SceneRun<K> {
             missing: self.scene.missing.clone(),
             store_bytes: self.store.pictures.places().bytes(),
             in_file: self.store.pictures.holding() == Holding::File,
-            ring_bytes: pool.ring_bytes,
-            worker_deaths: pool.worker_deaths,
-            stderr_lost: pool.stderr_lost,
+            ring_bytes: pool.processes.ring_bytes,
+            worker_deaths: pool.processes.worker_deaths,
+            stderr_lost: pool.processes.stderr_lost,
             work: K::work(&pool, self.startup),
-            sandboxed: pool.sandboxed,
+            sandboxed: pool.processes.sandboxed,
             wait_s: pool.consumer_wait_s,
-            workers: pool.workers,
-            coordinator: pool.coordinator,
+            workers: pool.processes.workers,
+            coordinator: pool.processes.coordinator,
             device,
         })
     }

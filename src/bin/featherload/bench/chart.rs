@@ -68,7 +68,7 @@ impl Timeline {
             self.asked = at;
             let mut report = epoch.report()?;
             self.count(at, report.worker_deaths);
-            self.events.append(&mut report.events);
+            self.events.append(&mut report.processes.events);
             self.lost += self.events.len().saturating_sub(MOST_EVENTS) as u64;
             self.events.truncate(MOST_EVENTS);
         }
@@ -84,9 +84,9 @@ impl Timeline {
     fn end(&mut self, report: &mut LoaderReport) {
         let now = self.began.elapsed().as_secs_f64();
         self.count(now, report.worker_deaths);
-        self.events.append(&mut report.events);
-        report.events = std::mem::take(&mut self.events);
-        report.events_lost += self.lost;
+        self.events.append(&mut report.processes.events);
+        report.processes.events = std::mem::take(&mut self.events);
+        report.processes.events_lost += self.lost;
     }
 
     fn count(&mut self, at: f64, dead: u64) {
@@ -343,8 +343,8 @@ mod tests {
         let mut timeline = timeline(&[0.1]);
         timeline.events = vec!["first".into()];
         let mut report = LoaderReport::default();
-        report.events = vec!["last".into()];
-        report.worker_deaths = 2;
+        report.processes.events = vec!["last".into()];
+        report.processes.worker_deaths = 2;
         timeline.end(&mut report);
         assert_eq!(report.events, ["first", "last"]);
         assert_eq!(timeline.deaths.len(), 1);

@@ -140,11 +140,11 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
 fn first(plan: &Plan, rows: u32) -> Vec<u64> {
     let mut ids = Vec::new();
     let batches = (0..plan.batches()).flat_map(|batch| {
-        let filled = plan.filled_rows(0, batch);
-        (0..filled).map(move |row| (batch, row))
+        let at = plan.mark(0, batch);
+        (0..plan.filled_rows_at(at)).map(move |row| (at, row))
     });
-    for (batch, row) in batches {
-        let id = plan.row(0, batch, row).id;
+    for (at, row) in batches {
+        let id = plan.row_at(at, row).id;
         if !ids.contains(&id) {
             ids.push(id);
         }

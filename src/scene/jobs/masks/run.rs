@@ -28,10 +28,10 @@ pub(crate) fn read_all(crew: Ready, spec: &MasksSpec, index: &Index) -> Result<V
     let mut next = Some(first);
     while let Some(place) = next {
         let coming =
-            |n: usize| (0..n).try_fold(place, |p, _| spec.place(p.batch + u64::from(p.filled)));
+            |n: usize| (0..n).try_fold(place, |p, _| spec.place(p.number + u64::from(p.filled)));
         let filled = engine.next(&coming)?;
         if let Some(bad) = filled.bad.first() {
-            let id = place.batch + u64::from(bad.row);
+            let id = place.number + u64::from(bad.row);
             return Err(Error::Sample {
                 id,
                 path: index.path(id),
@@ -39,7 +39,7 @@ pub(crate) fn read_all(crew: Ready, spec: &MasksSpec, index: &Index) -> Result<V
             });
         }
         for row in 0..place.filled {
-            let mask = &spec.masks[place.batch as usize + row as usize];
+            let mask = &spec.masks[place.number as usize + row as usize];
             let begin = spec.row(row).start;
             let bytes = filled
                 .rows

@@ -11,7 +11,7 @@ use crate::data::index::Index;
 use crate::error::Result;
 use crate::picture::Limits;
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::ring::Shape;
 use crate::scene::draw::mask_words;
 
@@ -53,16 +53,10 @@ impl MasksSpec {
     }
 
     /// The ticket that begins with mask `first`; none behind the last.
-    pub(crate) fn place(&self, first: u64) -> Option<Place> {
+    pub(crate) fn place(&self, first: u64) -> Option<BatchPlace> {
         let left = (self.masks.len() as u64).checked_sub(first)?;
         let rows = left.min(ROWS) as u32;
-        (rows > 0).then_some(Place {
-            epoch: 0,
-            batch: first,
-            number: first,
-            filled: rows,
-            rows,
-        })
+        (rows > 0).then_some(BatchPlace::numbered(first, rows))
     }
 
     /// Bytes of the largest mask: of every row.

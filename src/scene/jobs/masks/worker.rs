@@ -17,7 +17,7 @@ use crate::picture::header::read_header_within;
 use crate::picture::{Limits, depth, grow};
 use crate::plan::PositionRandom;
 use crate::pool::job::{Job, JobKind, JobParts};
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::worker::meter::Meter;
 use crate::scene::draw::MaskBits;
 use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
@@ -74,6 +74,12 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     }))
 }
 
+/// The mask in a row of a ticket, whose words may be scribbled on.
+fn mask_of(ticket: &Ticket, row: u32) -> u64 {
+    let BatchKey([first, _]) = ticket.key;
+    first.saturating_add(u64::from(row))
+}
+
 impl Job for MasksJob {
     fn place(&mut self, _ticket: &Ticket, row: u32) -> Range<usize> {
         self.spec.row(row)
@@ -87,7 +93,7 @@ impl Job for MasksJob {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let id = ticket.batch.saturating_add(u64::from(row));
+        let id = mask_of(ticket, row);
         let mask = usize::try_from(id)
             .ok()
             .and_then(|at| self.spec.masks.get(at));
@@ -128,7 +134,7 @@ impl Job for MasksJob {
     }
 
     fn describe(&self, ticket: &Ticket, row: u32, _attempt: u32) -> String {
-        let id = ticket.batch.saturating_add(u64::from(row));
+        let id = mask_of(ticket, row);
         format!("the mask {}", self.index.path(id).display())
     }
 }

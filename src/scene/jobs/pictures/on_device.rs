@@ -255,7 +255,7 @@ impl DevicePictures {
         pictures: &Pictures,
         stage: &mut SceneStage,
     ) -> Result<Option<Filled>> {
-        if filled.place.batch != u64::from(image) {
+        if filled.place.number != u64::from(image) {
             return Err(Error::protocol("an image that nobody asked for"));
         }
         let range = pictures.places().of(image as usize);

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
-#[cfg(feature = "codecs")]
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::place::BatchPlace;
+use crate::pool::ring::ticket::BatchKey;
 use crate::scene::jobs::pictures::jpeg_decoding::JpegDecoding;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
 
@@ -42,22 +41,18 @@ impl PicturesSpec {
         self.jpegs.map_or(ROW_BYTES, |jpegs| jpegs.row_bytes)
     }
 
-    /// Whether a ticket is of [`PicturesSpec::place`] with `to_store`.
-    #[cfg(feature = "codecs")]
-    pub(crate) fn is_to_store(ticket: &Ticket) -> bool {
-        ticket.epoch != 0
+    /// The ticket of an image. `to_store`: a worker decodes it, whatever its file is.
+    pub(crate) fn place(image: u32, to_store: bool) -> BatchPlace {
+        BatchPlace {
+            key: BatchKey([image.into(), to_store.into()]),
+            ..BatchPlace::numbered(image.into(), 1)
+        }
     }
 
-    /// The ticket of an image: its number is the batch's. `to_store`: a worker decodes it, whatever
-    /// its file is.
-    pub(crate) fn place(image: u32, to_store: bool) -> Place {
-        Place {
-            epoch: u64::from(to_store),
-            batch: u64::from(image),
-            number: u64::from(image),
-            filled: 1,
-            rows: 1,
-        }
+    /// The image of a ticket, and whether it is `to_store`.
+    #[cfg(feature = "codecs")]
+    pub(crate) fn image(BatchKey([image, to_store]): BatchKey) -> (u64, bool) {
+        (image, to_store != 0)
     }
 }
 

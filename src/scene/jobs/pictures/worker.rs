@@ -52,7 +52,8 @@ impl Job for PicturesJob {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let image = u32::try_from(ticket.batch).map_err(|_| {
+        let (image, to_store) = PicturesSpec::image(ticket.key);
+        let image = u32::try_from(image).map_err(|_| {
             let text = "its ticket names an image that there is none of";
             SampleFault::new(FaultKind::Unknown, text)
         })?;
@@ -60,10 +61,7 @@ impl Job for PicturesJob {
             let text = "its row is too short";
             SampleFault::new(FaultKind::Unknown, text)
         })?;
-        let jpegs = self
-            .spec
-            .jpegs
-            .filter(|_| !PicturesSpec::is_to_store(ticket));
+        let jpegs = self.spec.jpegs.filter(|_| !to_store);
         let coded = jpegs.and_then(|jpegs| {
             let limits = &jpegs.limits;
             self.supply.write_coded(image, limits, rest, meter)
@@ -92,6 +90,6 @@ impl Job for PicturesJob {
     }
 
     fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
-        format!("image {} of the scene", ticket.batch)
+        format!("image {} of the scene", PicturesSpec::image(ticket.key).0)
     }
 }

@@ -37,7 +37,6 @@ impl DeviceRays {
         (table, masks): (Arc<RayTable>, &Masks),
         spec: RaysSpec,
         run: DeviceRun<'_>,
-        step: u64,
     ) -> Result<KernelRun<Self>> {
         let layout = RayLayout::new(spec.most_rays as usize, spec.form);
         let scene = kernel_scene::scene(frames, &table, masks, run.bytes.room());
@@ -52,7 +51,7 @@ impl DeviceRays {
             ready: 0,
             spec,
         };
-        KernelRun::new(steps, (context, run), (places, room.pixel_bytes), step)
+        KernelRun::new(steps, (context, run), (places, room.pixel_bytes))
     }
 }
 

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use crate::data::index::Index;
 use crate::error::{Error, Result, SampleFault};
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::scene::jobs::rays::batch::StepRays;
 use crate::scene::jobs::rays::fields::RayLayout;
-use crate::scene::jobs::rays::spec::RaysSpec;
+use crate::scene::jobs::rays::spec::{RayStep, RaysSpec};
 use crate::scene::jobs::shared::worker_run::WorkerSteps;
 
 /// See the module.
@@ -36,12 +36,17 @@ impl WorkerSteps for WorkerRays {
         changes
     }
 
-    fn place(&self, step: u64) -> Place {
-        RaysSpec::place(self.posted, step)
+    fn place(&self, step: u64) -> BatchPlace {
+        let rays = self.posted;
+        BatchPlace {
+            key: RayStep { step, rays }.into(),
+            ..BatchPlace::numbered(step, 1)
+        }
     }
 
-    fn arrays(&self, place: &Place, rays: u64) -> Result<(usize, StepRays)> {
-        let layout = RayLayout::new(place.epoch as usize, self.spec.form);
+    fn arrays(&self, place: &BatchPlace, rays: u64) -> Result<(usize, StepRays)> {
+        let RayStep { rays: posted, .. } = place.key.into();
+        let layout = RayLayout::new(posted as usize, self.spec.form);
         let rays = rays as usize;
         Ok((layout.bytes(), StepRays { layout, rays }))
     }

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::BatchKey;
 use crate::pool::worker::meter::Stage;
 use crate::scene::draw::RayTable;
 use crate::scene::jobs::rays::fields::{RayForm, RayLayout};
@@ -52,22 +51,30 @@ impl RaysSpec {
         Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(store.index))
     }
 
-    /// Where the rays of `step` stand, if they are `rays`: a ticket's epoch is the number
-    /// of its rays, so that it may change from step to step.
-    pub(crate) fn place(rays: u64, step: u64) -> Place {
-        Place {
-            epoch: rays,
-            batch: step,
-            number: step,
-            filled: 1,
-            rows: 1,
-        }
-    }
-
     /// The arrays of a ticket; none when it asks for more rays than there is room for.
-    pub(crate) fn layout(&self, ticket: &Ticket) -> Option<RayLayout> {
-        let rays = usize::try_from(ticket.epoch).ok()?;
-        (ticket.epoch <= self.most_rays).then_some(RayLayout::new(rays, self.form))
+    pub(crate) fn layout(&self, RayStep { rays, .. }: RayStep) -> Option<RayLayout> {
+        let count = usize::try_from(rays).ok()?;
+        (rays <= self.most_rays).then_some(RayLayout::new(count, self.form))
+    }
+}
+
+/// What a batch of rays is known by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RayStep {
+    pub(crate) step: u64,
+    /// How many it has, which may change from step to step.
+    pub(crate) rays: u64,
+}
+
+impl From<RayStep> for BatchKey {
+    fn from(RayStep { step, rays }: RayStep) -> Self {
+        Self([step, rays])
+    }
+}
+
+impl From<BatchKey> for RayStep {
+    fn from(BatchKey([step, rays]): BatchKey) -> Self {
+        Self { step, rays }
     }
 }
 

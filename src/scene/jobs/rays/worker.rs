@@ -16,7 +16,7 @@ use crate::pool::worker::meter::Meter;
 use crate::scene::draw::{Pixel, RayTable};
 use crate::scene::jobs::rays::fields::RayArrays;
 use crate::scene::jobs::rays::spec;
-use crate::scene::jobs::rays::spec::{NAME, RaysSpec, scribbled};
+use crate::scene::jobs::rays::spec::{NAME, RayStep, RaysSpec, scribbled};
 use crate::scene::jobs::rays::trace::Tracer;
 use crate::scene::jobs::shared::frames::DEPTH_BYTES;
 use crate::scene::jobs::shared::masks::Masks;
@@ -202,7 +202,7 @@ impl RaysJob {
 impl Job for RaysJob {
     fn place(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
         // Nobody posts a ticket with more rays than there is room for: `fill` says so.
-        0..self.spec.layout(ticket).map_or(0, |layout| layout.bytes())
+        0..(self.spec.layout(ticket.key.into())).map_or(0, |layout| layout.bytes())
     }
 
     fn fill(
@@ -213,10 +213,11 @@ impl Job for RaysJob {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let layout = self.spec.layout(ticket).filter(|_| row == 0);
+        let key = RayStep::from(ticket.key);
+        let layout = self.spec.layout(key).filter(|_| row == 0);
         let layout = layout.ok_or_else(scribbled)?;
         let mut arrays = layout.arrays(out).ok_or_else(scribbled)?;
-        let step = self.table.step(ticket.batch, self.spec.rank);
+        let step = self.table.step(key.step, self.spec.rank);
         for first in (0..layout.rays()).step_by(CHUNK) {
             let here = CHUNK.min(layout.rays() - first);
             self.pixels.resize(here, Pixel::default());
@@ -259,6 +260,6 @@ impl Job for RaysJob {
     }
 
     fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
-        format!("the rays of step {}", ticket.batch)
+        format!("the rays of step {}", RayStep::from(ticket.key).step)
     }
 }

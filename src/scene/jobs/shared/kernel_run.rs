@@ -11,7 +11,6 @@ use crate::device::cuda::{Context, SceneStage};
 use crate::device::scene_launch::PixelPlace;
 use crate::device::{DeviceMemory, DeviceRows};
 use crate::error::Result;
-use crate::pool::report::PoolReport;
 use crate::scene::jobs::pictures::on_device::{AHEAD, DevicePictures, DeviceRun};
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
 use crate::scene::store::Pictures;
@@ -51,8 +50,7 @@ pub(crate) trait KernelSteps: Debug {
 pub(crate) struct KernelRun<S> {
     // First, as its stage waits at its end.
     steps: S,
-    pictures: DevicePictures,
-    step: u64,
+    pub(crate) pictures: DevicePictures,
     /// An image that is not needed yet failed.
     failed_ahead: bool,
 }
@@ -67,12 +65,10 @@ impl<S: KernelSteps> KernelRun<S> {
         steps: S,
         (context, run): (Arc<Context>, DeviceRun<'_>),
         (places, pixel_bytes): (Vec<PixelPlace>, u64),
-        step: u64,
     ) -> Result<Self> {
         Ok(Self {
             steps,
             pictures: DevicePictures::new(context, run, places, pixel_bytes)?,
-            step,
             failed_ahead: false,
         })
     }
@@ -82,35 +78,29 @@ impl<S: KernelSteps> KernelRun<S> {
         self.steps.stage().outputs() as u32
     }
 
-    pub(crate) fn step(&self) -> u64 {
-        self.step
-    }
-
     /// Goes on at another step: images that are on the device stay.
     pub(crate) fn go_to(&mut self, step: u64) {
-        if step != self.step {
-            self.step = step;
-            if self.steps.go_to(step) {
-                self.pictures.cancel();
-                self.failed_ahead = false;
-            }
+        if self.steps.go_to(step) {
+            self.pictures.cancel();
+            self.failed_ahead = false;
         }
     }
 
-    /// The next batch; none when its images, or memory for it, are not there within `limit`.
+    /// The batch of `step`; none when its images, or memory for it, are not there within `limit`.
     ///
     /// # Errors
     /// An image that cannot be read; every batch held for too long; what ends the pool; a
     /// device error.
     pub(crate) fn next_within(
         &mut self,
+        step: u64,
         pictures: &Pictures,
         request: S::Request,
         limit: Duration,
     ) -> Result<Option<SceneBatch<S::Arrays>>> {
         let began = Instant::now();
         let left = || limit.saturating_sub(began.elapsed());
-        while self.steps.lacks(self.step) {
+        while self.steps.lacks(step) {
             if self.one_more(pictures, left())?.is_none() {
                 return Ok(None);
             }
@@ -119,9 +109,8 @@ impl<S: KernelSteps> KernelRun<S> {
         if !self.pictures.make_room(self.steps.stage(), left())? {
             return Ok(None);
         }
-        let (rows, arrays) = self.steps.launch(self.step, request)?;
-        let batch = SceneBatch::device(rows, arrays, self.step);
-        self.step += 1;
+        let (rows, arrays) = self.steps.launch(step, request)?;
+        let batch = SceneBatch::device(rows, arrays, step);
         self.ahead(pictures);
         Ok(Some(batch))
     }
@@ -165,20 +154,5 @@ impl<S: KernelSteps> KernelRun<S> {
     /// When the device does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
         self.pictures.memory(self.steps.stage())
-    }
-
-    /// How many of these images are decoded.
-    pub(crate) fn count(&self, images: &[u32], pictures: &Pictures) -> usize {
-        self.pictures.count(images, pictures)
-    }
-
-    /// Images that the device decoded.
-    pub(crate) fn decoded(&self) -> u64 {
-        self.pictures.decoded()
-    }
-
-    /// What workers did so far.
-    pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.pictures.report()
     }
 }

@@ -9,8 +9,7 @@ use crate::data::index::Index;
 use crate::error::{Error, Result, SampleFault};
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
-use crate::pool::place::Place;
-use crate::pool::report::PoolReport;
+use crate::pool::place::BatchPlace;
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
 use crate::scene::jobs::shared::spec::named_image;
 
@@ -24,13 +23,13 @@ pub(crate) trait WorkerSteps: Debug {
     fn changes_tickets(&mut self, request: Self::Request) -> bool;
 
     /// The ticket of a step.
-    fn place(&self, step: u64) -> Place;
+    fn place(&self, step: u64) -> BatchPlace;
 
     /// The bytes and arrays of a batch.
     ///
     /// # Errors
     /// A place that no ticket has.
-    fn arrays(&self, place: &Place, request: Self::Request) -> Result<(usize, Self::Arrays)>;
+    fn arrays(&self, place: &BatchPlace, request: Self::Request) -> Result<(usize, Self::Arrays)>;
 
     /// The error of a fault that names no image.
     fn unnamed(&self, index: &Index, step: u64, fault: SampleFault) -> Error;
@@ -39,61 +38,38 @@ pub(crate) trait WorkerSteps: Debug {
 /// Batches step by step.
 #[derive(Debug)]
 pub(crate) struct WorkerRun<S> {
-    engine: Engine,
+    pub(crate) engine: Engine,
     index: Index,
     steps: S,
-    /// The next step.
-    step: u64,
 }
 
 impl<S> WorkerRun<S> {
-    /// The engine was started at `step`. `index` has the files of the images.
-    pub(crate) fn new(engine: Engine, index: Index, steps: S, step: u64) -> Self {
+    /// `index` has the files of the images.
+    pub(crate) fn new(engine: Engine, index: Index, steps: S) -> Self {
         Self {
             engine,
             index,
             steps,
-            step,
         }
-    }
-
-    /// Slots that batches lie in; none where each has memory of its own.
-    pub(crate) fn depth(&self) -> Option<u32> {
-        self.engine.depth()
-    }
-
-    pub(crate) fn step(&self) -> u64 {
-        self.step
-    }
-
-    /// Goes on at another step. What is under way is given up.
-    pub(crate) fn go_to(&mut self, step: u64) {
-        if step != self.step {
-            self.engine.cancel();
-            self.step = step;
-        }
-    }
-
-    /// What happened so far.
-    pub(crate) fn report(&self) -> Result<PoolReport> {
-        self.engine.report()
     }
 }
 
 impl<S: WorkerSteps> WorkerRun<S> {
-    /// The next batch; none when it is not there within `limit`.
+    /// The batch of `step`; none when it is not there within `limit`. Another step than the one
+    /// after the last batch is asked for after a cancel of the engine.
     ///
     /// # Errors
     /// An image that cannot be read; what ends the pool.
     pub(crate) fn next_within(
         &mut self,
+        step: u64,
         request: S::Request,
         limit: Duration,
     ) -> Result<Option<SceneBatch<S::Arrays>>> {
         if self.steps.changes_tickets(request) {
             self.engine.cancel();
         }
-        let (steps, step) = (&self.steps, self.step);
+        let steps = &self.steps;
         let coming = |n: usize| Some(steps.place(step + n as u64));
         let Some(filled) = self.engine.next_within(&coming, limit)? else {
             return Ok(None);
@@ -109,12 +85,11 @@ impl<S: WorkerSteps> WorkerRun<S> {
                     path: self.index.path(file),
                     fault,
                 },
-                None => self.steps.unnamed(&self.index, place.batch, fault),
+                None => self.steps.unnamed(&self.index, place.number, fault),
             });
         }
         let (bytes, arrays) = self.steps.arrays(&place, request)?;
-        self.step = place.batch + 1;
-        Ok(Some(SceneBatch::host((rows, bytes), arrays, place.batch)))
+        Ok(Some(SceneBatch::host((rows, bytes), arrays, place.number)))
     }
 }
 

@@ -58,7 +58,7 @@ impl DeviceViews {
             shown,
             spec,
         };
-        KernelRun::new(steps, (context, run), (places, pixel_bytes), step)
+        KernelRun::new(steps, (context, run), (places, pixel_bytes))
     }
 }
 

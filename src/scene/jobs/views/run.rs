@@ -4,7 +4,7 @@
 
 use crate::data::index::Index;
 use crate::error::{Error, Result, SampleFault};
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::worker_run::WorkerSteps;
 use crate::scene::jobs::views::shown::ShownImages;
@@ -27,12 +27,12 @@ impl WorkerSteps for WorkerViews {
         false
     }
 
-    fn place(&self, step: u64) -> Place {
-        ViewsSpec::place(step)
+    fn place(&self, step: u64) -> BatchPlace {
+        BatchPlace::numbered(step, 1)
     }
 
-    fn arrays(&self, place: &Place, (): ()) -> Result<(usize, StepImage)> {
-        let image = self.spec.order.image(place.batch);
+    fn arrays(&self, place: &BatchPlace, (): ()) -> Result<(usize, StepImage)> {
+        let image = self.spec.order.image(place.number);
         let layout = self.shown.layout(&self.frames, image as usize);
         let layout = layout.ok_or_else(|| Error::protocol("a view of no image"))?;
         Ok((layout.bytes(), StepImage { layout, image }))

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
 use crate::pool::worker::meter::Stage;
 use crate::scene::draw::ViewOrder;
 use crate::scene::jobs::shared::masks::Masks;
@@ -57,16 +56,5 @@ impl ViewsSpec {
         let mut descriptors = vec![index, frames, control, content, masks.as_fd()];
         descriptors.extend(maps.into_iter().flat_map(Pictures::descriptors));
         Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(store.index))
-    }
-
-    /// Where the view of `step` stands.
-    pub(crate) fn place(step: u64) -> Place {
-        Place {
-            epoch: 0,
-            batch: step,
-            number: step,
-            filled: 1,
-            rows: 1,
-        }
     }
 }

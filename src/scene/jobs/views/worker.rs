@@ -12,7 +12,7 @@ use crate::jobs::stages;
 use crate::picture::grow;
 use crate::pixels::remap::{Level, Place, Taken};
 use crate::pool::job::{Job, JobKind, JobParts};
-use crate::pool::ring::ticket::Ticket;
+use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::worker::meter::Meter;
 use crate::scene::jobs::shared::masks::Masks;
 use crate::scene::jobs::shared::spec::name_image;
@@ -78,7 +78,8 @@ impl ViewsJob {
     /// The image of a ticket.
     fn image(&self, ticket: &Ticket) -> usize {
         // At most as many as there are frames: a pure function of any number.
-        self.spec.order.image(ticket.batch) as usize
+        let BatchKey([step, _]) = ticket.key;
+        self.spec.order.image(step) as usize
     }
 
     /// Copies an image to its arrays.
@@ -258,6 +259,7 @@ impl Job for ViewsJob {
     }
 
     fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
-        format!("the view of step {}", ticket.batch)
+        let BatchKey([step, _]) = ticket.key;
+        format!("the view of step {step}")
     }
 }

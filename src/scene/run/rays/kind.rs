@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::device::ray_launch::RaySceneSizes;
 use crate::error::{Error, Result};
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::report::PoolReport;
 use crate::pool::worker::meter::Stage;
 use crate::scene::draw::{RayTable, RayTableBuilder};
@@ -158,7 +158,7 @@ impl SceneKind for RayKind {
         setup: &'a RaySetup,
         memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<(JobOrder<'a>, Place)> {
+    ) -> Result<(JobOrder<'a>, BatchPlace)> {
         let order = (setup.steps.spec).order(memory, &setup.table, &setup.masks)?;
         Ok((order, setup.steps.place(step)))
     }
@@ -167,9 +167,9 @@ impl SceneKind for RayKind {
         setup.steps
     }
 
-    fn kernel(setup: RaySetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceRays>> {
+    fn kernel(setup: RaySetup, run: DeviceRun<'_>, _: u64) -> Result<KernelRun<DeviceRays>> {
         let draws = (setup.table, &setup.masks);
-        DeviceRays::open(&setup.frames, draws, setup.steps.spec, run, step)
+        DeviceRays::open(&setup.frames, draws, setup.steps.spec, run)
     }
 
     fn check_request(&self, rays: u64) -> Result<()> {
@@ -208,7 +208,7 @@ impl SceneKind for RayKind {
 
     fn work(pool: &PoolReport, startup: Duration) -> RayWork {
         RayWork {
-            rows_by_worker: pool.rows_by_worker.clone(),
+            rows_by_worker: pool.processes.rows_by_worker.clone(),
             startup_s: startup.as_secs_f64(),
             draw_s: seconds(pool, spec::DRAW),
             decode_s: decode_seconds(pool),

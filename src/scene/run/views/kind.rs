@@ -12,7 +12,7 @@ use crate::device::scene_launch::SCENE_ALIGN;
 use crate::device::view_launch::MOST_ROWS;
 use crate::error::{self, Error, Result};
 use crate::pool::job::JobOrder;
-use crate::pool::place::Place;
+use crate::pool::place::BatchPlace;
 use crate::pool::report::PoolReport;
 use crate::pool::worker::meter::Stage;
 use crate::scene::draw::ViewOrder;
@@ -198,7 +198,7 @@ impl SceneKind for ViewKind {
         setup: &'a ViewSetup,
         memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<(JobOrder<'a>, Place)> {
+    ) -> Result<(JobOrder<'a>, BatchPlace)> {
         let order = (setup.steps.spec).order(memory, &setup.masks, setup.maps.as_ref())?;
         Ok((order, setup.steps.place(step)))
     }
