@@ -6,15 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{OperationInfo, info};
-use super::geometry::Uniform;
-use super::known::Known;
-use super::operation::{Named, OnDevice, Operation, Rights};
-use super::random::Numbers;
-use super::reach::Sides;
-use super::step::Step;
-use super::steps::{Largest, Sink};
-use super::unit::Part;
-use crate::error::SampleFault;
+use super::operation::{
+    DrawContext, Known, Largest, Named, OnDevice, Operation, Part, Rights, SampleFault, Sides,
+    Step, Uniform,
+};
 
 /// Each operation's file in `ops`, its struct, and its name in a recipe file.
 macro_rules! ops {
@@ -60,6 +55,8 @@ macro_rules! ops {
         }
 
         impl Operation for Op {
+            const PARTS: &'static [Part] = &[];
+
             fn check(&self, known: &mut Known) -> Result<(), String> {
                 match self {
                     $(Self::$name(op) => op.check(known),)*
@@ -84,15 +81,9 @@ macro_rules! ops {
                 }
             }
 
-            fn draw(
-                &self,
-                known: &Known,
-                size: Sides,
-                random: &mut Numbers<'_>,
-                steps: &mut dyn Sink,
-            ) -> Result<Sides, SampleFault> {
+            fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
                 match self {
-                    $(Self::$name(op) => op.draw(known, size, random, steps),)*
+                    $(Self::$name(op) => op.draw(on),)*
                 }
             }
 
