@@ -10,7 +10,7 @@ use crate::recipe::described::described;
 use crate::recipe::operation::{
     DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
 };
-use crate::recipe::ranges::{count, number};
+use crate::recipe::ranges::{count, number, probability};
 use crate::recipe::step::Augment;
 use crate::recipe::steps::Sink;
 use crate::recipe::values::{ChainDepth, Interpolation};
@@ -41,7 +41,7 @@ impl Operation for AugMix {
 
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         number("alpha", self.alpha, 0.01, 100.0)?;
         number("severity", self.severity, 0.1, 10.0)?;
         count("width", self.width, MOST)?;

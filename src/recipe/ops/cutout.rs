@@ -9,7 +9,7 @@ use crate::recipe::known::Values;
 use crate::recipe::operation::{
     DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
 };
-use crate::recipe::ranges::{MAX_SIDE, count, number, whole_levels};
+use crate::recipe::ranges::{MAX_SIDE, count, probability, whole_levels};
 use crate::recipe::step::{Augment, Erased};
 use crate::recipe::steps::Sink;
 use crate::recipe::values::PerChannel;
@@ -41,7 +41,7 @@ impl Operation for Cutout {
     const PARTS: &'static [Part] = &[Part::Augment];
 
     fn check(&self, known: &mut Known) -> Result<(), String> {
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         count("holes", self.holes, MOST_HOLES)?;
         count("length", self.length, MAX_SIDE)?;
         let value = self.value.unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::recipe::geometry::Rect;
 use crate::recipe::operation::{
     DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
 };
-use crate::recipe::ranges::{MAX_SIDE, number};
+use crate::recipe::ranges::{MAX_SIDE, probability};
 use crate::recipe::step::Erased;
 use crate::recipe::tensor::MemoryLayout;
 
@@ -48,7 +48,7 @@ impl Operation for HideAndSeek {
 
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.color("value", [0.0; 3])?;
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         if !(1..=MOST_GRIDS).contains(&self.grids.len()) {
             return Err(format!(
                 "grids has {} values: use 1 to {MOST_GRIDS}",

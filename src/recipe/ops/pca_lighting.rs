@@ -7,7 +7,7 @@ use crate::recipe::described::described;
 use crate::recipe::operation::{
     DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
 };
-use crate::recipe::ranges::MAX_FACTOR;
+use crate::recipe::ranges::{MAX_FACTOR, number};
 
 described! {
     example: "pca_lighting: {std: 0.1}";
@@ -56,9 +56,7 @@ impl Operation for PcaLighting {
         if known.channels == 1 {
             return Err("needs three channels, and the pictures are grey".into());
         }
-        if !(0.0..=MAX_FACTOR).contains(&self.std) {
-            return Err(format!("std is {}: use 0 to {MAX_FACTOR}", self.std));
-        }
+        number("std", self.std, 0.0, MAX_FACTOR)?;
         if !(self.unit > 0.0 && self.unit <= MAX_FACTOR) {
             return Err(format!(
                 "unit is {}: use more than 0, at most {MAX_FACTOR} (255 for eigenvalues of \

@@ -8,7 +8,7 @@ use crate::recipe::described::described;
 use crate::recipe::operation::{
     DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
 };
-use crate::recipe::ranges::number;
+use crate::recipe::ranges::{number, probability};
 use crate::recipe::step::Augment;
 use crate::recipe::steps::Sink;
 
@@ -48,11 +48,9 @@ impl Operation for RandomBlur {
 
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
-        number("p", self.p, 0.0, 1.0)?;
-        let in_range = |name: &str, v: u32, least: u32, most: u32| match (least..=most).contains(&v)
-        {
-            true => Ok(()),
-            false => Err(format!("{name} is {v}: use {least} to {most}")),
+        probability(self.p)?;
+        let in_range = |name: &str, v: u32, least: u32, most: u32| {
+            number(name, f64::from(v), f64::from(least), f64::from(most))
         };
         in_range("gaussian_below", self.gaussian_below, LEAST + 1, MOST_BELOW)?;
         in_range("motion_below", self.motion_below, LEAST + 1, MOST_BELOW)?;

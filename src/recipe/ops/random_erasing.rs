@@ -8,7 +8,7 @@ use crate::recipe::known::Values;
 use crate::recipe::operation::{
     DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
 };
-use crate::recipe::ranges::{probability, range};
+use crate::recipe::ranges::{count, probability, range};
 use crate::recipe::step::Erased;
 use crate::recipe::values::{Aspect, Erasing, Span};
 
@@ -43,12 +43,7 @@ impl Operation for RandomErasing {
         probability(self.p)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
-        if !(1..=MAX_ATTEMPTS).contains(&self.attempts) {
-            return Err(format!(
-                "attempts is {}: use 1 to {MAX_ATTEMPTS}",
-                self.attempts
-            ));
-        }
+        count("attempts", self.attempts, MAX_ATTEMPTS)?;
         match (self.value, known.values) {
             (Erasing::Value(v), _) => known.color("value", v.0)?,
             (Erasing::Random, Values::Color(space)) => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::recipe::defaults::half;
 use crate::recipe::described::described;
 use crate::recipe::operation::{Known, Operation, Part, Step};
-use crate::recipe::ranges::probability;
+use crate::recipe::ranges::{number, probability};
 use crate::recipe::step::Augment;
 
 described! {
@@ -37,9 +37,7 @@ impl Operation for RandomPosterize {
 
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
-        if self.bits > 8 {
-            return Err(format!("bits is {}: use 0 to 8", self.bits));
-        }
+        number("bits", f64::from(self.bits), 0.0, 8.0)?;
         probability(self.p)
     }
 

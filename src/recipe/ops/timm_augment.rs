@@ -9,7 +9,7 @@ use crate::recipe::described::described;
 use crate::recipe::operation::{
     DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
 };
-use crate::recipe::ranges::{number, pillow_filter, whole_levels};
+use crate::recipe::ranges::{pillow_filter, probability, whole_levels};
 use crate::recipe::values::{Interpolation, PerChannel};
 
 described! {
@@ -65,7 +65,7 @@ impl Operation for TimmAugment {
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
         Policy::parse(&self.config)?;
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         if !(1..=MOST_FILTERS).contains(&self.interpolation.len()) {
             return Err(format!(
                 "interpolation has {} values: use 1 to {MOST_FILTERS}, such as [bicubic] or \
