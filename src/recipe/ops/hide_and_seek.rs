@@ -89,13 +89,10 @@ impl Operation for HideAndSeek {
         }
         let cells = u64::from(height.div_ceil(cell)) * u64::from(width.div_ceil(cell));
         if cells > MOST_CELLS {
-            return Err(SampleFault::new(
-                FaultKind::TooLarge,
-                format!(
-                    "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, and \
+            return Err(FaultKind::TooLarge.fault(format!(
+                "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, and \
                      takes at most {MOST_CELLS}: resize before it, or remove small grids"
-                ),
-            ));
+            )));
         }
         // `img[:, x:x_end, y:y_end]`: across runs down.
         for top in (0..width).step_by(cell as usize) {

@@ -226,11 +226,8 @@ fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
         Some([left, top]) => format!(" with {left} pixels at its left and {top} at its top"),
         None => String::new(),
     };
-    SampleFault::new(
-        FaultKind::TooLarge,
-        format!(
-            "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
+    FaultKind::TooLarge.fault(format!(
+        "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
              before pad_to"
-        ),
-    )
+    ))
 }

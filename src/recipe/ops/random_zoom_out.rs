@@ -60,14 +60,11 @@ impl Operation for RandomZoomOut {
         let by = low as f32 + on.random.next_f64() as f32 * (high - low) as f32;
         let to = zoomed(on.size, by);
         if to.0.max(to.1) > MAX_SIDE {
-            return Err(SampleFault::new(
-                FaultKind::TooLarge,
-                format!(
-                    "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
+            return Err(FaultKind::TooLarge.fault(format!(
+                "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
                      most {MAX_SIDE} pixels: put a resize before it",
-                    on.size.1, on.size.0, to.1, to.0
-                ),
-            ));
+                on.size.1, on.size.0, to.1, to.0
+            )));
         }
         let mut before = |all: u32| (all as f32 * on.random.next_f64() as f32) as u32;
         let (left, top) = (before(to.1 - on.size.1), before(to.0 - on.size.0));
