@@ -5,7 +5,7 @@
 // the first launch does the steps in front of it and sums the grey of each row,
 // the second makes the rows.
 //
-// What each step means is said by its CPU stage (src/device/reference.rs and
+// What each step means is said by its CPU stage (src/device/tests/reference.rs and
 // src/pixels); README.md beside this file has rounding rules and tolerances.
 // Self-contained: no header, so that NVRTC needs nothing but this file.
 //

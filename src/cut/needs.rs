@@ -367,14 +367,11 @@ pub(crate) fn check_steep(steep: Option<(u32, u32)>) -> Result<(), SampleFault> 
     let Some((from, to)) = steep else {
         return Ok(());
     };
-    Err(SampleFault::new(
-        FaultKind::TooLarge,
-        format!(
-            "a side of {from} pixels is resized to {to}, so each pixel is a mean of over \
+    Err(FaultKind::TooLarge.fault(format!(
+        "a side of {from} pixels is resized to {to}, so each pixel is a mean of over \
              {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
              or leave the picture out"
-        ),
-    ))
+    )))
 }
 
 /// Floats that a blur of a picture of this stored width and height needs beside

@@ -71,8 +71,7 @@ impl PackedPage {
     pub(crate) fn unpack(&self, packed: &[u8], out: &mut Vec<u8>) -> Result<(), SampleFault> {
         out.clear();
         if self.unpacked > MOST_PAGE || self.packed > MOST_PAGE {
-            return Err(SampleFault::new(
-                FaultKind::TooLarge,
+            return Err(FaultKind::TooLarge.fault(
                 "its page of the Parquet file is larger than 512 MiB: write the file again with \
                  smaller row groups",
             ));
@@ -82,7 +81,7 @@ impl PackedPage {
             // By itself it would be twice as large, and copied.
             *out = Vec::new();
             out.try_reserve_exact(len)
-                .map_err(|_| SampleFault::new(FaultKind::Unreadable, "no memory for its page"))?;
+                .map_err(|_| FaultKind::Unreadable.fault("no memory for its page"))?;
         }
         out.resize(len, 0);
         match self.codec {
@@ -105,8 +104,7 @@ impl PackedPage {
 
     #[cfg(not(feature = "parquet"))]
     fn unpack_into(&self, _: &[u8], _: &mut [u8]) -> Result<(), SampleFault> {
-        Err(SampleFault::new(
-            FaultKind::Unsupported,
+        Err(FaultKind::Unsupported.fault(
             "lies in a compressed page of a Parquet file: build featherload with the feature \
              parquet",
         ))
@@ -116,10 +114,8 @@ impl PackedPage {
 /// An array of NumPy of a picture whose colours lie apart.
 fn planar(codec: Codec, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
     let fault = || {
-        SampleFault::new(
-            FaultKind::Corrupt,
-            "its batch of CIFAR does not hold a picture there: make the index again",
-        )
+        FaultKind::Corrupt
+            .fault("its batch of CIFAR does not hold a picture there: make the index again")
     };
     let Some((header, pixels)) = out.split_at_mut_checked(npy::HEADER_BYTES) else {
         return Err(fault());
@@ -181,10 +177,9 @@ pub(crate) fn part_of_page<'a>(
         .and_then(|(start, end)| unpacked.get(start..end))
         .ok_or_else(|| {
             let (end, len) = (range.end, unpacked.len());
-            SampleFault::new(
-                FaultKind::Truncated,
-                format!("its page has {len} bytes, and the picture ends at {end}"),
-            )
+            FaultKind::Truncated.fault(format!(
+                "its page has {len} bytes, and the picture ends at {end}"
+            ))
         })
 }
 
@@ -192,10 +187,9 @@ pub(crate) fn part_of_page<'a>(
 fn broken(what: String) -> SampleFault {
     // Words of a decoder.
     let what: String = what.chars().take(200).collect();
-    SampleFault::new(
-        FaultKind::Corrupt,
-        format!("its page of the Parquet file cannot be unpacked ({what})"),
-    )
+    FaultKind::Corrupt.fault(format!(
+        "its page of the Parquet file cannot be unpacked ({what})"
+    ))
 }
 
 /// Fills `out`, or its front; how many bytes were had.

@@ -9,7 +9,6 @@
 //! - `coded_rows`: rows of coded JPEGs, and what becomes of them;
 //! - `jpeg_part`: which coded pictures are decoded together, and the memory that takes;
 //! - `shape`: what a stage is made for, and takes;
-//! - `reference`: the kernel's meaning, on the CPU;
 //! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. It is always compiled:
 //!   the driver's library is opened at run time, and only if a device is used.
 //!
@@ -23,10 +22,10 @@ mod found;
 pub(crate) mod jpeg_part;
 pub(crate) mod launch;
 pub(crate) mod ray_launch;
-#[cfg(test)]
-pub(crate) mod reference;
 pub(crate) mod scene_launch;
 pub(crate) mod shape;
+#[cfg(test)]
+pub(crate) mod tests;
 pub(crate) mod view_launch;
 
 pub use choice::{DecodeOn, Device, Upload};

@@ -127,6 +127,10 @@ impl Error {
         Self::Protocol { what: what.into() }
     }
 
+    pub(crate) fn device(what: impl Into<String>) -> Self {
+        Self::Device { what: what.into() }
+    }
+
     /// An operation without a path, such as `fork`.
     pub fn io(operation: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Self::Io {
@@ -443,6 +447,11 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
+    /// A fault of this kind.
+    pub(crate) fn fault(self, reason: impl Into<String>) -> SampleFault {
+        SampleFault::new(self, reason)
+    }
+
     /// The kind behind a number out of shared memory.
     pub fn from_code(code: u8) -> Self {
         match code {

@@ -14,10 +14,10 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> 
     // Nothing of the content is needed: do not copy it.
     buffer.clear();
     buffer.try_reserve_exact(len).map_err(|_| {
-        SampleFault::new(
-            FaultKind::NoMemory,
-            format!("no memory for {} of pixels", error::size(len as u64)),
-        )
+        FaultKind::NoMemory.fault(format!(
+            "no memory for {} of pixels",
+            error::size(len as u64)
+        ))
     })?;
     buffer.resize(len, 0);
     Ok(())

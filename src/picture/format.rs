@@ -78,7 +78,7 @@ fn unserved(head: &[u8]) -> SampleFault {
         (b"\x89HDF", "HDF5"),
     ];
     if head.is_empty() {
-        return SampleFault::new(FaultKind::Truncated, "the file is empty");
+        return FaultKind::Truncated.fault("the file is empty");
     }
     let name = if head.get(4..8) == Some(b"ftyp") {
         Some(match head.get(8..12) {
@@ -93,20 +93,17 @@ fn unserved(head: &[u8]) -> SampleFault {
             .find(|(magic, _)| head.starts_with(magic))
             .map(|&(_, name)| name)
     };
-    SampleFault::new(
-        FaultKind::Unsupported,
-        match name {
-            Some(name) => format!(
-                "the content is {name}, which is not decoded: convert it to \
+    FaultKind::Unsupported.fault(match name {
+        Some(name) => format!(
+            "the content is {name}, which is not decoded: convert it to \
                                    JPEG or PNG, or leave it out"
-            ),
-            None => format!(
-                "the content is no known image format (it starts with {:02x?}): convert it, or \
+        ),
+        None => format!(
+            "the content is no known image format (it starts with {:02x?}): convert it, or \
                  leave it out",
-                &head[..head.len().min(4)]
-            ),
-        },
-    )
+            &head[..head.len().min(4)]
+        ),
+    })
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 use std::io::{Read, SeekFrom};
 
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::fault::unreadable;
 use crate::picture::format;
 use crate::picture::format::Format;
 use crate::picture::limits::Limits;
+use crate::picture::reader::unreadable;
 use crate::picture::reader::{PictureFile, Reader, Window};
 use crate::picture::{jpeg, raster};
 use crate::sys::panics::caught;
@@ -35,10 +35,7 @@ pub(crate) fn read_header_within(
     // Workers may die of a decoder; whoever reads headers must not. Nothing of
     // the file is used after a panic.
     caught(|| read_as(format, file, len, limits)).unwrap_or_else(|| {
-        Err(SampleFault::new(
-            FaultKind::Corrupt,
-            format!("{format}: its decoder panicked at the header"),
-        ))
+        Err(FaultKind::Corrupt.fault(format!("{format}: its decoder panicked at the header")))
     })
 }
 

@@ -19,12 +19,9 @@ const PNG: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 /// A profile over the limit. Whatever else is wrong with the file is its decoder's to tell.
 pub(super) fn check_profile(file: &mut Reader<'_>) -> Result<(), SampleFault> {
     match profile_bytes(file) {
-        Ok(bytes) if bytes > LONGEST => Err(SampleFault::new(
-            FaultKind::TooLarge,
-            format!(
-                "ICO with a colour profile of {bytes} bytes, over {LONGEST}: write it without one"
-            ),
-        )),
+        Ok(bytes) if bytes > LONGEST => Err(FaultKind::TooLarge.fault(format!(
+            "ICO with a colour profile of {bytes} bytes, over {LONGEST}: write it without one"
+        ))),
         _ => Ok(()),
     }
 }

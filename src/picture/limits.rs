@@ -36,13 +36,10 @@ impl Limits {
         if pixels <= self.max_pixels {
             return Ok(());
         }
-        Err(SampleFault::new(
-            FaultKind::TooLarge,
-            format!(
-                "{what} of {width} x {height} = {pixels} pixels, over max_pixels = {}",
-                self.max_pixels
-            ),
-        ))
+        Err(FaultKind::TooLarge.fault(format!(
+            "{what} of {width} x {height} = {pixels} pixels, over max_pixels = {}",
+            self.max_pixels
+        )))
     }
 
     /// # Errors
@@ -52,13 +49,10 @@ impl Limits {
         if bytes <= self.max_scratch {
             return Ok(());
         }
-        Err(SampleFault::new(
-            FaultKind::TooLarge,
-            format!(
-                "{what} needs {} to decode, over max_scratch = {}",
-                error::needed(bytes),
-                error::room(self.max_scratch)
-            ),
-        ))
+        Err(FaultKind::TooLarge.fault(format!(
+            "{what} needs {} to decode, over max_scratch = {}",
+            error::needed(bytes),
+            error::room(self.max_scratch)
+        )))
     }
 }

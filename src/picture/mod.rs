@@ -25,7 +25,7 @@
 //! - `depth`: depth images, as numbers;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
 //! - `facts`: what a header says; `header`: the header of any format, for surveys;
-//! - `buffer`: memory that is kept; `fault`: files that cannot be read.
+//! - `buffer`: memory that is kept.
 
 mod background;
 mod buffer;
@@ -33,7 +33,6 @@ mod damage;
 mod dds;
 pub(crate) mod depth;
 mod facts;
-mod fault;
 pub(crate) mod format;
 mod formats;
 mod gif;

@@ -33,9 +33,9 @@ pub(super) fn check_layers(
 ) -> Result<((u32, u32), u64), SampleFault> {
     if count_attributes(file).is_ok_and(|count| count > MOST_ATTRIBUTES) {
         let what = format!("OpenEXR of over {MOST_ATTRIBUTES} attributes: write it without them");
-        return Err(SampleFault::new(FaultKind::TooLarge, what));
+        return Err(FaultKind::TooLarge.fault(what));
     }
-    let unreadable = |e| super::fault::unreadable(e);
+    let unreadable = |e| super::reader::unreadable(e);
     file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     let meta = MetaData::read_from_buffered(file, false).map_err(|e| {
         let kind = match &e {

@@ -34,13 +34,10 @@ impl PixelBox {
         };
         match part.is_empty() {
             false => Ok(part),
-            true => Err(SampleFault::new(
-                FaultKind::TooSmall,
-                format!(
-                    "its box {self} (x0 y0 x1 y1) lies outside of the picture, which is {width} \
+            true => Err(FaultKind::TooSmall.fault(format!(
+                "its box {self} (x0 y0 x1 y1) lies outside of the picture, which is {width} \
                      x {height}"
-                ),
-            )),
+            ))),
         }
     }
 

@@ -55,13 +55,10 @@ impl<'a> PngReader<'a> {
             (ColorType::Rgb, BitDepth::Eight) => Form::Rgb8,
             (ColorType::Rgba, BitDepth::Eight) => Form::Rgba8,
             (color, depth) => {
-                return Err(SampleFault::new(
-                    FaultKind::Unsupported,
-                    format!(
-                        "PNG decoded to colour type {} of {} bits",
-                        color as u8, depth as u8
-                    ),
-                ));
+                return Err(FaultKind::Unsupported.fault(format!(
+                    "PNG decoded to colour type {} of {} bits",
+                    color as u8, depth as u8
+                )));
             }
         };
         Ok(Self {
@@ -92,10 +89,7 @@ impl<'a> PngReader<'a> {
     pub(super) fn row(&mut self, y: u32, row: &mut [u8]) -> Result<(), SampleFault> {
         loop {
             if self.reader.read_row(row).map_err(fault)?.is_none() {
-                return Err(SampleFault::new(
-                    FaultKind::Corrupt,
-                    format!("PNG ends at row {}", self.next),
-                ));
+                return Err(FaultKind::Corrupt.fault(format!("PNG ends at row {}", self.next)));
             }
             self.next += 1;
             if self.next > y {
@@ -168,14 +162,11 @@ impl Chunks {
                 raw, compressed, ..
             },
         ) = (self.size, *self);
-        Err(SampleFault::new(
-            FaultKind::Truncated,
-            format!(
-                "PNG of {width} x {height} = {raw} bytes in {compressed} bytes of data, which \
+        Err(FaultKind::Truncated.fault(format!(
+            "PNG of {width} x {height} = {raw} bytes in {compressed} bytes of data, which \
                  hold {} at most",
-                compressed.saturating_mul(Self::MOST)
-            ),
-        ))
+            compressed.saturating_mul(Self::MOST)
+        )))
     }
 }
 
@@ -338,24 +329,22 @@ impl Ways {
 }
 
 fn corrupt(reason: impl Into<String>) -> SampleFault {
-    SampleFault::new(FaultKind::Corrupt, reason)
+    FaultKind::Corrupt.fault(reason)
 }
 
 fn cut_off(e: std::io::Error) -> SampleFault {
     if e.kind() == ErrorKind::UnexpectedEof {
-        SampleFault::new(FaultKind::Truncated, "PNG ends before its end mark")
+        FaultKind::Truncated.fault("PNG ends before its end mark")
     } else {
-        SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
+        FaultKind::Unreadable.fault(format!("cannot be read: {e}"))
     }
 }
 
 pub(super) fn fault(e: DecodingError) -> SampleFault {
     match e {
         DecodingError::IoError(e) => cut_off(e),
-        DecodingError::LimitsExceeded => SampleFault::new(
-            FaultKind::TooLarge,
-            "PNG: its decoder asks for more memory than max_scratch allows",
-        ),
+        DecodingError::LimitsExceeded => FaultKind::TooLarge
+            .fault("PNG: its decoder asks for more memory than max_scratch allows"),
         e => corrupt(format!("PNG: {e}")),
     }
 }

@@ -40,17 +40,13 @@ pub(super) fn repair(
 ) -> Result<Vec<u8>, SampleFault> {
     let parts = Parts::of(bytes);
     let Some(layout) = parts.header.and_then(Layout::of) else {
-        return Err(SampleFault::new(
-            FaultKind::Corrupt,
-            "PNG without a header that is one",
-        ));
+        return Err(FaultKind::Corrupt.fault("PNG without a header that is one"));
     };
     let raw = layout.bytes();
     if raw > i32::MAX as u64 {
-        return Err(SampleFault::new(
-            FaultKind::TooLarge,
-            format!("PNG that is cut off, of {raw} bytes: write it again"),
-        ));
+        return Err(FaultKind::TooLarge.fault(format!(
+            "PNG that is cut off, of {raw} bytes: write it again"
+        )));
     }
     limits.check_scratch("PNG that is cut off", most_bytes(layout.size, raw))?;
     let mut rows = vec![0; usize::try_from(raw).unwrap_or(usize::MAX)];
@@ -58,13 +54,10 @@ pub(super) fn repair(
     let (whole, end) = layout.whole_rows(unpacked);
     if end < rows.len() {
         if missing == Missing::Refused {
-            return Err(SampleFault::new(
-                FaultKind::Truncated,
-                format!(
-                    "PNG ends at row {whole} of {}: with `truncated` `keep` the rest is black",
-                    layout.rows()
-                ),
-            ));
+            return Err(FaultKind::Truncated.fault(format!(
+                "PNG ends at row {whole} of {}: with `truncated` `keep` the rest is black",
+                layout.rows()
+            )));
         }
         rows[end..].fill(0);
     }

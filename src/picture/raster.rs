@@ -126,10 +126,7 @@ pub(super) fn read_header(
 }
 
 fn elsewhere(format: Format) -> SampleFault {
-    SampleFault::new(
-        FaultKind::Unsupported,
-        format!("{format} is decoded elsewhere"),
-    )
+    FaultKind::Unsupported.fault(format!("{format} is decoded elsewhere"))
 }
 
 /// The chunks of a PNG that is not too large, for the limits and for its file.
@@ -228,10 +225,7 @@ fn read_frame_header<'a>(
     let mut decoder = decoder(format, file, limits)?;
     let size = decoder.dimensions();
     if size.0 == 0 || size.1 == 0 {
-        return Err(SampleFault::new(
-            FaultKind::Corrupt,
-            format!("{format} of {} x {} pixels", size.0, size.1),
-        ));
+        return Err(FaultKind::Corrupt.fault(format!("{format} of {} x {} pixels", size.0, size.1)));
     }
     limits.check_pixels(format.name(), size)?;
     check_length(format, size, len)?;
@@ -259,13 +253,10 @@ fn check_length(format: Format, (width, height): (u32, u32), len: u64) -> Result
     if needed <= len {
         return Ok(());
     }
-    Err(SampleFault::new(
-        FaultKind::Truncated,
-        format!(
-            "{format} of {width} x {height} needs at least {needed} bytes, and the file has \
+    Err(FaultKind::Truncated.fault(format!(
+        "{format} of {width} x {height} needs at least {needed} bytes, and the file has \
                  {len}"
-        ),
-    ))
+    )))
 }
 
 impl<'a> Raster<'a> {
@@ -420,13 +411,10 @@ impl<'a> Raster<'a> {
             }
             Rows::Frame(format, decoder) => {
                 if decoder.total_bytes() != frame as u64 {
-                    return Err(SampleFault::new(
-                        FaultKind::Corrupt,
-                        format!(
-                            "{format}: {} bytes of pixels for {height} x {width}",
-                            decoder.total_bytes()
-                        ),
-                    ));
+                    return Err(FaultKind::Corrupt.fault(format!(
+                        "{format}: {} bytes of pixels for {height} x {width}",
+                        decoder.total_bytes()
+                    )));
                 }
                 let frame = blank(&mut scratch.frame, frame)?;
                 decoder.read_image(frame).map_err(|e| fault(format, e))?;
@@ -548,10 +536,7 @@ fn form(format: Format, color: ColorType) -> Result<Form, SampleFault> {
         ColorType::Rgb32F => Form::Rgb32F,
         ColorType::Rgba32F => Form::Rgba32F,
         other => {
-            return Err(SampleFault::new(
-                FaultKind::Unsupported,
-                format!("{format} of colour type {other:?}"),
-            ));
+            return Err(FaultKind::Unsupported.fault(format!("{format} of colour type {other:?}")));
         }
     })
 }
@@ -566,10 +551,9 @@ fn fault(format: Format, e: ImageError) -> SampleFault {
         ImageError::Limits(_) if matches!(format, Format::Bmp | Format::Tga) => FaultKind::NoMemory,
         ImageError::Unsupported(_) => FaultKind::Unsupported,
         ImageError::Limits(_) => {
-            return SampleFault::new(
-                FaultKind::TooLarge,
-                format!("{format}: its decoder asks for more memory than max_scratch allows ({e})"),
-            );
+            return FaultKind::TooLarge.fault(format!(
+                "{format}: its decoder asks for more memory than max_scratch allows ({e})"
+            ));
         }
         _ => FaultKind::Corrupt,
     };

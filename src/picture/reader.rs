@@ -12,7 +12,6 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
-use super::fault::unreadable;
 use super::format::Format;
 use crate::error::{FaultKind, SampleFault};
 
@@ -72,14 +71,11 @@ impl Window {
     ) -> Result<T, SampleFault> {
         match self.0.ended.get() {
             None => found,
-            Some(Ended::Over) => Err(SampleFault::new(
-                FaultKind::TooLarge,
-                format!(
-                    "{format}: its header is longer than {} bytes, the most that is read of one: \
+            Some(Ended::Over) => Err(FaultKind::TooLarge.fault(format!(
+                "{format}: its header is longer than {} bytes, the most that is read of one: \
                      write it without metadata",
-                    format.row().header
-                ),
-            )),
+                format.row().header
+            ))),
             Some(Ended::Refused(kind, code)) => Err(unreadable(
                 code.map_or_else(|| kind.into(), io::Error::from_raw_os_error),
             )),
@@ -288,6 +284,15 @@ fn seek_within_buffer(file: &mut dyn PictureFile, to: SeekFrom) -> io::Result<u6
     };
     file.seek_relative(by)?;
     file.stream_position()
+}
+
+/// The fault of a file that cannot be read to its end.
+pub(super) fn unreadable(e: std::io::Error) -> SampleFault {
+    let kind = match e.kind() {
+        ErrorKind::UnexpectedEof => FaultKind::Truncated,
+        _ => FaultKind::Unreadable,
+    };
+    SampleFault::new(kind, format!("cannot be read: {e}"))
 }
 
 #[cfg(test)]

@@ -14,8 +14,44 @@ pub(crate) trait Described {
 /// A struct as it is, and [`Described`] for it: documentation comments become text.
 ///
 /// In front of the struct stand its documentation, one `derive` and then `serde`
-/// attributes; fields have their documentation first.
+/// attributes; fields have their documentation first. Where each field has `= value`, these
+/// are the values of its `Default`.
 macro_rules! described {
+    (
+        example: $example:literal;
+
+        $(#[doc = $about:literal])*
+        #[derive($($derive:tt)*)]
+        $(#[serde($($serde:tt)*)])*
+        pub struct $name:ident {
+            $(
+                $(#[doc = $meaning:literal])*
+                $(#[serde($($field_serde:tt)*)])*
+                pub $field:ident: $ty:ty = $default:expr
+            ),+ $(,)?
+        }
+    ) => {
+        crate::recipe::described::described! {
+            example: $example;
+
+            $(#[doc = $about])*
+            #[derive($($derive)*)]
+            $(#[serde($($serde)*)])*
+            pub struct $name {
+                $(
+                    $(#[doc = $meaning])*
+                    $(#[serde($($field_serde)*)])*
+                    pub $field: $ty
+                ),+
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+    };
     (
         example: $example:literal;
 

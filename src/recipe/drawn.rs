@@ -6,7 +6,7 @@
 
 use super::known::Known;
 use super::op::Op;
-use super::operation::Operation;
+use super::operation::{DrawContext, Operation};
 use super::random::{Numbers, Streams};
 use super::reach::Sides;
 use super::steps::{Drawing, Largest, OpStep};
@@ -40,9 +40,12 @@ impl Drawn {
         random: &impl Streams,
         steps: &mut Vec<OpStep>,
     ) -> Result<Sides, SampleFault> {
-        let mut numbers = Numbers::new(random, self.stream);
-        let mut drawing = Drawing::new(at, self.op.parts(), steps);
-        self.op.draw(&self.known, size, &mut numbers, &mut drawing)
+        self.op.draw(DrawContext {
+            known: &self.known,
+            size,
+            random: &mut Numbers::new(random, self.stream),
+            steps: &mut Drawing::new(at, self.op.parts(), steps),
+        })
     }
 
     /// Adds the steps that take the most memory, instead of drawn ones.

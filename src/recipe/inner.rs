@@ -4,13 +4,7 @@
 //! Pure. An operation inside keeps a stream of its own, by its name and by how many of
 //! its kind stand in front of it in there: whether and when it is done shifts no numbers.
 
-use super::known::Known;
-use super::operation::Named;
-use super::random::Numbers;
-use super::reach::Sides;
-use super::steps::{Largest, Sink};
-use super::unit::Part;
-use crate::error::SampleFault;
+use super::operation::{DrawContext, Known, Largest, Named, Part, SampleFault, Sides};
 
 /// Most operations inside of one.
 const MOST: usize = 64;
@@ -78,9 +72,7 @@ pub(crate) fn check<O: Named>(transforms: &[O], known: &Known) -> Result<(), Str
 pub(crate) fn draw<O: Named>(
     transforms: &[O],
     at: usize,
-    (known, size): (&Known, Sides),
-    random: &Numbers<'_>,
-    steps: &mut dyn Sink,
+    on: &mut DrawContext<'_>,
 ) -> Result<(), SampleFault> {
     let (before, rest) = transforms.split_at(at.min(transforms.len()));
     let Some(op) = rest.first() else {
@@ -88,8 +80,13 @@ pub(crate) fn draw<O: Named>(
     };
     let name = op.called();
     let earlier = before.iter().filter(|o| o.called() == name).count();
-    let mut numbers = random.inner(name, earlier as u32);
-    op.draw(known, size, &mut numbers, steps).map(|_| ())
+    let inside = DrawContext {
+        known: on.known,
+        size: on.size,
+        random: &mut on.random.inner(name, earlier as u32),
+        steps: on.steps,
+    };
+    op.draw(inside).map(|_| ())
 }
 
 /// Pushes the largest case of each, none of which need be drawn.

@@ -11,6 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::defaults::{always, half};
+
 /// Operations on batches; labels that are classes become vectors of `num_classes`
 /// that sum to one, in every batch, whatever was drawn for it. Rows that hold no sample stay zero,
 /// have zero labels, and are nobody's partner.
@@ -64,7 +66,7 @@ pub enum MixOp {
     MixupCutmix {
         mixup_alpha: f64,
         cutmix_alpha: f64,
-        #[serde(default = "one")]
+        #[serde(default = "always")]
         p: f64,
         #[serde(default = "half")]
         switch_p: f64,
@@ -77,14 +79,6 @@ pub enum MixOp {
 
 fn three() -> f64 {
     3.0
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn half() -> f64 {
-    0.5
 }
 
 fn tenth() -> f64 {

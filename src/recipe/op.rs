@@ -6,15 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{OperationInfo, info};
-use super::geometry::Uniform;
-use super::known::Known;
-use super::operation::{Named, OnDevice, Operation, Rights};
-use super::random::Numbers;
-use super::reach::Sides;
-use super::step::Step;
-use super::steps::{Largest, Sink};
-use super::unit::Part;
-use crate::error::SampleFault;
+use super::operation::{
+    DrawContext, Known, Largest, Named, OnDevice, Operation, Part, Rights, SampleFault, Sides,
+    Step, Uniform,
+};
 
 /// Each operation's file in `ops`, its struct, and its name in a recipe file.
 macro_rules! ops {
@@ -59,108 +54,13 @@ macro_rules! ops {
             vec![$(info::<$name $(<$inner>)?, Op>($text)),*]
         }
 
-        impl Operation for Op {
-            fn check(&self, known: &mut Known) -> Result<(), String> {
-                match self {
-                    $(Self::$name(op) => op.check(known),)*
+        /// What the struct in an operation answers.
+        macro_rules! of_each {
+            ($me:expr, $op:ident => $answer:expr) => {
+                match $me {
+                    $(Op::$name($op) => $answer,)*
                 }
-            }
-
-            fn parts(&self) -> &'static [Part] {
-                match self {
-                    $(Self::$name(op) => op.parts(),)*
-                }
-            }
-
-            fn settled(&self, known: &Known) -> Option<Self> {
-                match self {
-                    $(Self::$name(op) => op.settled(known).map(Self::$name),)*
-                }
-            }
-
-            fn chance(&self) -> Option<(f64, Step)> {
-                match self {
-                    $(Self::$name(op) => op.chance(),)*
-                }
-            }
-
-            fn draw(
-                &self,
-                known: &Known,
-                size: Sides,
-                random: &mut Numbers<'_>,
-                steps: &mut dyn Sink,
-            ) -> Result<Sides, SampleFault> {
-                match self {
-                    $(Self::$name(op) => op.draw(known, size, random, steps),)*
-                }
-            }
-
-            fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-                match self {
-                    $(Self::$name(op) => op.largest(known, size, most),)*
-                }
-            }
-
-            fn draws(&self) -> bool {
-                match self {
-                    $(Self::$name(op) => op.draws(),)*
-                }
-            }
-
-            fn sets_size(&self) -> bool {
-                match self {
-                    $(Self::$name(op) => op.sets_size(),)*
-                }
-            }
-
-            fn with_size(&self, size: Sides) -> Option<Self> {
-                match self {
-                    $(Self::$name(op) => op.with_size(size).map(Self::$name),)*
-                }
-            }
-
-            fn part_name(&self, part: Part) -> Option<&'static str> {
-                match self {
-                    $(Self::$name(op) => op.part_name(part),)*
-                }
-            }
-
-            fn rights(&self) -> Rights {
-                match self {
-                    $(Self::$name(op) => op.rights(),)*
-                }
-            }
-
-            fn on_device(&self) -> OnDevice {
-                match self {
-                    $(Self::$name(op) => op.on_device(),)*
-                }
-            }
-
-            fn levels(&self) -> usize {
-                match self {
-                    $(Self::$name(op) => op.levels(),)*
-                }
-            }
-
-            fn operations_inside(&self) -> usize {
-                match self {
-                    $(Self::$name(op) => op.operations_inside(),)*
-                }
-            }
-
-            fn labels(&self) -> Option<u32> {
-                match self {
-                    $(Self::$name(op) => op.labels(),)*
-                }
-            }
-
-            fn label(&self, random: &mut impl Uniform) -> Option<i64> {
-                match self {
-                    $(Self::$name(op) => op.label(random),)*
-                }
-            }
+            };
         }
     };
 }
@@ -213,6 +113,74 @@ ops! {
     cast::Cast => "cast",
     layout::Layout => "layout",
     zero_channel::ZeroChannel => "zero_channel",
+}
+
+impl Operation for Op {
+    const PARTS: &'static [Part] = &[];
+
+    fn check(&self, known: &mut Known) -> Result<(), String> {
+        of_each!(self, op => op.check(known))
+    }
+
+    fn parts(&self) -> &'static [Part] {
+        of_each!(self, op => op.parts())
+    }
+
+    fn settled(&self, known: &Known) -> Option<Self> {
+        of_each!(self, op => op.settled(known).map(Op::from))
+    }
+
+    fn chance(&self) -> Option<(f64, Step)> {
+        of_each!(self, op => op.chance())
+    }
+
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        of_each!(self, op => op.draw(on))
+    }
+
+    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+        of_each!(self, op => op.largest(known, size, most))
+    }
+
+    fn draws(&self) -> bool {
+        of_each!(self, op => op.draws())
+    }
+
+    fn sets_size(&self) -> bool {
+        of_each!(self, op => op.sets_size())
+    }
+
+    fn with_size(&self, size: Sides) -> Option<Self> {
+        of_each!(self, op => op.with_size(size).map(Op::from))
+    }
+
+    fn part_name(&self, part: Part) -> Option<&'static str> {
+        of_each!(self, op => op.part_name(part))
+    }
+
+    fn rights(&self) -> Rights {
+        of_each!(self, op => op.rights())
+    }
+
+    fn on_device(&self) -> OnDevice {
+        of_each!(self, op => op.on_device())
+    }
+
+    fn levels(&self) -> usize {
+        of_each!(self, op => op.levels())
+    }
+
+    fn operations_inside(&self) -> usize {
+        of_each!(self, op => op.operations_inside())
+    }
+
+    fn labels(&self) -> Option<u32> {
+        of_each!(self, op => op.labels())
+    }
+
+    fn label(&self, random: &mut impl Uniform) -> Option<i64> {
+        of_each!(self, op => op.label(random))
+    }
 }
 
 #[cfg(test)]

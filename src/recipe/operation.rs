@@ -3,16 +3,30 @@
 //! Each file of `ops` answers for its struct; `op` hands a question on to the struct
 //! that an [`Op`](super::op::Op) holds. Never here: the name of an operation.
 
-use super::geometry::Uniform;
-use super::known::Known;
 use super::random::{Lowest, Numbers};
-use super::reach::Sides;
-use super::step::Step;
-use super::steps::{Largest, Sink};
+use super::steps::Sink;
 use super::tensor::Dtype;
-use super::unit::Part;
 use super::values::{Interpolation, PaddingMode, PerChannel, Span};
-use crate::error::SampleFault;
+
+// What the trait's functions take and give: a file of `ops` has them from here.
+pub(crate) use super::geometry::Uniform;
+pub(crate) use super::known::Known;
+pub(crate) use super::reach::Sides;
+pub(crate) use super::step::Step;
+pub(crate) use super::steps::Largest;
+pub(crate) use super::unit::Part;
+pub(crate) use crate::error::SampleFault;
+
+/// The place of a draw: a picture, and where its random numbers and steps are.
+pub(crate) struct DrawContext<'a> {
+    /// What is known of the pixels in front of the operation.
+    pub(crate) known: &'a Known,
+    /// Height and width of the picture.
+    pub(crate) size: Sides,
+    /// The numbers of this operation.
+    pub(crate) random: &'a mut Numbers<'a>,
+    pub(crate) steps: &'a mut dyn Sink,
+}
 
 /// One operation on one sample.
 ///
@@ -20,6 +34,13 @@ use crate::error::SampleFault;
 /// which the question means nothing. An operation that holds operations is a generic
 /// struct of `O: Operation`, so that its file does not depend on the list of all.
 pub(crate) trait Operation: Clone + Sized {
+    /// The units that the planner moves, in the order in which it does them. All steps of
+    /// an operation of one part are of that part.
+    const PARTS: &'static [Part];
+
+    /// Whether it takes random numbers.
+    const DRAWS: bool = true;
+
     /// Whether every number is in its range and the operation can work on such pixels;
     /// `known` becomes what is known behind it.
     ///
@@ -27,12 +48,13 @@ pub(crate) trait Operation: Clone + Sized {
     /// What is wrong, and what would be accepted; the operation's name is put in front.
     fn check(&self, known: &mut Known) -> Result<(), String>;
 
-    /// The units that the planner moves, in the order in which it does them. All steps of
-    /// an operation of one part are of that part.
-    fn parts(&self) -> &'static [Part];
+    /// `PARTS`, or those of these parameters.
+    fn parts(&self) -> &'static [Part] {
+        Self::PARTS
+    }
 
     /// Of an operation that does one step or nothing, and keeps the size: how probable the
-    /// step is, 0 to 1, and the step. `draw`, `largest` and `draws` follow from it.
+    /// step is, 0 to 1, and the step. `draw` and `largest` follow from it.
     fn chance(&self) -> Option<(f64, Step)> {
         None
     }
@@ -42,28 +64,21 @@ pub(crate) trait Operation: Clone + Sized {
         None
     }
 
-    /// Pushes the steps on a picture of this height and width; what that becomes. `known`
-    /// is what is known of the pixels in front of it.
+    /// Pushes the steps on a picture; the height and width that it becomes.
     ///
     /// Without an answer of its own: the step of `chance`.
     ///
     /// # Errors
     /// When the picture is too small or too large.
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
         let chance = self.chance();
         debug_assert!(chance.is_some(), "neither `chance` nor `draw`");
         if let Some((p, step)) = chance
-            && random.next_f64() < p
+            && on.random.next_f64() < p
         {
-            steps.push(step);
+            on.steps.push(step);
         }
-        Ok(size)
+        Ok(on.size)
     }
 
     /// Pushes the steps that take the most memory, instead of drawn ones.
@@ -81,9 +96,8 @@ pub(crate) trait Operation: Clone + Sized {
         }
     }
 
-    /// Whether it takes random numbers.
     fn draws(&self) -> bool {
-        self.chance().is_some()
+        Self::DRAWS
     }
 
     /// Whether the size behind it is not that in front of it.
@@ -146,8 +160,13 @@ pub(crate) fn lowest(
     size: Sides,
     most: &mut Largest<'_>,
 ) -> Sides {
-    let mut lowest = Numbers::new(&Lowest, 0);
-    op.draw(known, size, &mut lowest, most).unwrap_or(size)
+    let context = DrawContext {
+        known,
+        size,
+        random: &mut Numbers::new(&Lowest, 0),
+        steps: most,
+    };
+    op.draw(context).unwrap_or(size)
 }
 
 /// What the rules of the planner ask.

@@ -49,38 +49,25 @@ impl Recipe {
     pub fn preset(name: &str) -> Result<Self> {
         find(name).map(|preset| (preset.build)())
     }
-
-    /// The file of the recipe of that name, in YAML with comments: to read, and to
-    /// begin a file of one's own.
-    ///
-    /// # Errors
-    /// When there is none; the text lists the names.
-    pub fn preset_file(name: &str) -> Result<&'static str> {
-        find(name).map(|preset| preset.file)
-    }
 }
 
 struct Preset {
     name: &'static str,
     build: fn() -> Recipe,
-    file: &'static str,
 }
 
 const LIST: [Preset; 3] = [
     Preset {
         name: "train224",
         build: Recipe::train224,
-        file: include_str!("presets/train224.yaml"),
     },
     Preset {
         name: "eval224",
         build: Recipe::eval224,
-        file: include_str!("presets/eval224.yaml"),
     },
     Preset {
         name: "full",
         build: Recipe::full,
-        file: include_str!("presets/full.yaml"),
     },
 ];
 
@@ -106,7 +93,6 @@ mod tests {
             crate::recipe::SampleProgram::compile(&r).unwrap();
         }
         assert!(Recipe::preset("train225").is_err());
-        assert!(Recipe::preset_file("train225").is_err());
     }
 
     #[test]
@@ -121,9 +107,7 @@ mod tests {
         names.sort();
         assert_eq!(files, names);
         for name in Recipe::PRESETS {
-            let file = Recipe::preset_file(name).unwrap();
             let path = format!("{folder}/{name}.yaml");
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), file);
             assert_eq!(
                 Recipe::from_file(&path).unwrap(),
                 Recipe::preset(name).unwrap()

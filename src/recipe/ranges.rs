@@ -9,11 +9,7 @@ pub(crate) const MAX_SIDE: u32 = 65_535;
 pub(crate) const MAX_FACTOR: f64 = 1000.0;
 
 pub(crate) fn check_side(what: &str, side: u32) -> Result<(), String> {
-    if (1..=MAX_SIDE).contains(&side) {
-        Ok(())
-    } else {
-        Err(format!("{what} is {side}: use 1 to {MAX_SIDE}"))
-    }
+    count(what, side, MAX_SIDE)
 }
 
 pub(crate) fn sides(size: Size) -> Result<(), String> {
@@ -21,11 +17,7 @@ pub(crate) fn sides(size: Size) -> Result<(), String> {
 }
 
 pub(crate) fn probability(p: f64) -> Result<(), String> {
-    if (0.0..=1.0).contains(&p) {
-        Ok(())
-    } else {
-        Err(format!("p is {p}: use 0 to 1"))
-    }
+    number("p", p, 0.0, 1.0)
 }
 
 pub(crate) fn finite(what: &str, values: &[f32]) -> Result<(), String> {

@@ -14,10 +14,9 @@ pub(crate) fn fits(size: Size, (h, w): Sides, op: &str, fix: &str) -> Result<(),
     if size.height <= h && size.width <= w {
         return Ok(());
     }
-    Err(SampleFault::new(
-        FaultKind::TooSmall,
-        format!("the picture is {w} x {h}, and {op} takes {size} of it: {fix}"),
-    ))
+    Err(FaultKind::TooSmall.fault(format!(
+        "the picture is {w} x {h}, and {op} takes {size} of it: {fix}"
+    )))
 }
 
 /// Pushes quarter turns, 0 to 3; what the sides become.

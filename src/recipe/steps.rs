@@ -1,7 +1,9 @@
 //! Where operations put their steps: drawn ones, or those of the largest case.
 
-use super::reach::{Reach, Shape};
-use super::step::Step;
+use super::geometry::Rect;
+use super::known::Known;
+use super::reach::{Reach, Shape, Sides};
+use super::step::{Augment, Erased, Step};
 use super::unit::{Part, Unit};
 
 /// A step, and the operation that it is of.
@@ -46,6 +48,13 @@ impl InUnit for LargestStep {
 /// Takes steps.
 pub(crate) trait Sink {
     fn push(&mut self, step: Step);
+
+    /// A step of a policy, if it has one.
+    fn augment(&mut self, step: Option<Augment>) {
+        if let Some(step) = step {
+            self.push(Step::Augment(step));
+        }
+    }
 }
 
 /// The steps that are drawn for a sample.
@@ -172,6 +181,17 @@ impl<'a> Largest<'a> {
             over,
             behind,
         });
+    }
+
+    /// All pixels may be erased, or none: the lowest numbers may leave nothing to erase.
+    pub(crate) fn erased(&mut self, known: &Known, size: Sides) -> Sides {
+        let step = Step::Erase {
+            rect: Rect::whole(size),
+            with: Erased::Value([0.0; 3]),
+            grey: known.is_grey(),
+        };
+        self.optionally(|most| most.push(step));
+        size
     }
 
     /// All that `push` adds need not be drawn.

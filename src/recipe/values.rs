@@ -379,6 +379,17 @@ where
     })
 }
 
+/// A type that is read by [`short`].
+macro_rules! read_short {
+    ($name:ident, $expected:expr, $read:expr) => {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                short(d, $expected, $read)
+            }
+        }
+    };
+}
+
 /// A whole number of pixels.
 fn pixels(v: f64) -> Option<u32> {
     (v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)).then_some(v as u32)
@@ -400,19 +411,15 @@ impl Serialize for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        short(
-            d,
-            "a number of pixels or [height, width]",
-            |value| match value {
-                Short::Number(n) => Some(Self::from(pixels(*n)?)),
-                Short::List(l) => size(l),
-                Short::Word(_) => None,
-            },
-        )
+read_short!(
+    Size,
+    "a number of pixels or [height, width]",
+    |value| match value {
+        Short::Number(n) => Some(Size::from(pixels(*n)?)),
+        Short::List(l) => size(l),
+        Short::Word(_) => None,
     }
-}
+);
 
 impl Serialize for ResizeTo {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -423,19 +430,15 @@ impl Serialize for ResizeTo {
     }
 }
 
-impl<'de> Deserialize<'de> for ResizeTo {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        short(
-            d,
-            "a number of pixels (of the shorter side) or [height, width]",
-            |value| match value {
-                Short::Number(n) => pixels(*n).map(Self::Shorter),
-                Short::List(l) => size(l).map(Self::Exact),
-                Short::Word(_) => None,
-            },
-        )
+read_short!(
+    ResizeTo,
+    "a number of pixels (of the shorter side) or [height, width]",
+    |value| match value {
+        Short::Number(n) => pixels(*n).map(ResizeTo::Shorter),
+        Short::List(l) => size(l).map(ResizeTo::Exact),
+        Short::Word(_) => None,
     }
-}
+);
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -499,23 +502,22 @@ impl Serialize for Shear {
     }
 }
 
-impl<'de> Deserialize<'de> for Shear {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let expected = "a number d (for -d to d), [low, high] or [low, high, low, high]";
-        short(d, expected, |value| {
-            let (x, y) = match value {
-                Short::Number(n) => (Span::about_zero(*n), Self::default().y),
-                Short::List(l) => match **l {
-                    [low, high] => (Span(low, high), Self::default().y),
-                    [low, high, y_low, y_high] => (Span(low, high), Span(y_low, y_high)),
-                    _ => return None,
-                },
-                Short::Word(_) => return None,
-            };
-            Some(Self { x, y })
-        })
+read_short!(
+    Shear,
+    "a number d (for -d to d), [low, high] or [low, high, low, high]",
+    |value| {
+        let (x, y) = match value {
+            Short::Number(n) => (Span::about_zero(*n), Shear::default().y),
+            Short::List(l) => match **l {
+                [low, high] => (Span(low, high), Shear::default().y),
+                [low, high, y_low, y_high] => (Span(low, high), Span(y_low, y_high)),
+                _ => return None,
+            },
+            Short::Word(_) => return None,
+        };
+        Some(Shear { x, y })
     }
-}
+);
 
 /// One number for both, or `[of the width, of the height]`.
 pub(crate) fn two<'de, D: Deserializer<'de>>(d: D) -> Result<[f64; 2], D::Error> {
@@ -536,31 +538,30 @@ impl Serialize for Padding {
     }
 }
 
-impl<'de> Deserialize<'de> for Padding {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let expected = "a number of pixels, [left and right, top and bottom] or [left, top, \
-                        right, bottom]";
-        short(d, expected, |value| {
-            let list = match value {
-                Short::Number(n) => &[*n][..],
-                Short::List(l) => l,
-                Short::Word(_) => return None,
-            };
-            let (left, top, right, bottom) = match *list {
-                [n] => (n, n, n, n),
-                [x, y] => (x, y, x, y),
-                [l, t, r, b] => (l, t, r, b),
-                _ => return None,
-            };
-            Some(Self {
-                left: pixels(left)?,
-                top: pixels(top)?,
-                right: pixels(right)?,
-                bottom: pixels(bottom)?,
-            })
+read_short!(
+    Padding,
+    "a number of pixels, [left and right, top and bottom] or [left, top, \
+                        right, bottom]",
+    |value| {
+        let list = match value {
+            Short::Number(n) => &[*n][..],
+            Short::List(l) => l,
+            Short::Word(_) => return None,
+        };
+        let (left, top, right, bottom) = match *list {
+            [n] => (n, n, n, n),
+            [x, y] => (x, y, x, y),
+            [l, t, r, b] => (l, t, r, b),
+            _ => return None,
+        };
+        Some(Padding {
+            left: pixels(left)?,
+            top: pixels(top)?,
+            right: pixels(right)?,
+            bottom: pixels(bottom)?,
         })
     }
-}
+);
 
 impl PerChannel {
     const EXPECTED: &'static str = "a number or a list of 1 or 3 numbers";
@@ -590,11 +591,7 @@ impl Serialize for PerChannel {
     }
 }
 
-impl<'de> Deserialize<'de> for PerChannel {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        short(d, Self::EXPECTED, Self::read)
-    }
-}
+read_short!(PerChannel, PerChannel::EXPECTED, PerChannel::read);
 
 impl Serialize for Erasing {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -605,18 +602,14 @@ impl Serialize for Erasing {
     }
 }
 
-impl<'de> Deserialize<'de> for Erasing {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        short(
-            d,
-            "'random', a number or a list of 1 or 3 numbers",
-            |value| match value {
-                Short::Word(w) if w == "random" => Some(Self::Random),
-                value => PerChannel::read(value).map(Self::Value),
-            },
-        )
+read_short!(
+    Erasing,
+    "'random', a number or a list of 1 or 3 numbers",
+    |value| match value {
+        Short::Word(w) if w == "random" => Some(Erasing::Random),
+        value => PerChannel::read(value).map(Erasing::Value),
     }
-}
+);
 
 impl Serialize for ChainDepth {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -627,12 +620,12 @@ impl Serialize for ChainDepth {
     }
 }
 
-impl<'de> Deserialize<'de> for ChainDepth {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        short(d, "'random' or a whole number", |value| match value {
-            Short::Word(w) if w == "random" => Some(Self::Random),
-            Short::Number(v) => pixels(*v).map(Self::Fixed),
-            _ => None,
-        })
+read_short!(
+    ChainDepth,
+    "'random' or a whole number",
+    |value| match value {
+        Short::Word(w) if w == "random" => Some(ChainDepth::Random),
+        Short::Number(v) => pixels(*v).map(ChainDepth::Fixed),
+        _ => None,
     }
-}
+);

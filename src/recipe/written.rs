@@ -95,42 +95,28 @@ impl Recipe {
 
     /// The same recipe with another way to decode.
     pub fn with_decode(self, to: DecodeMode) -> Self {
-        let decode = Decode {
-            mode: Some(to),
-            ..self.decode()
-        };
-        self.with_first(decode)
+        self.change_decode(|decode| decode.mode = Some(to))
     }
 
     /// The same recipe with another colour behind transparent pictures.
     pub fn with_background(self, to: Background) -> Self {
-        let decode = Decode {
-            background: to,
-            ..self.decode()
-        };
-        self.with_first(decode)
+        self.change_decode(|decode| decode.background = to)
     }
 
     /// The same recipe with pictures read the way up that their EXIF orientation
     /// says, or as they are stored.
     pub fn with_orientation(self, to: Upright) -> Self {
-        let decode = Decode {
-            orientation: to,
-            ..self.decode()
-        };
-        self.with_first(decode)
+        self.change_decode(|decode| decode.orientation = to)
     }
 
     /// The same recipe with JPEG and PNG that end too early kept, or refused.
     pub fn with_truncated(self, to: Truncated) -> Self {
-        let decode = Decode {
-            truncated: to,
-            ..self.decode()
-        };
-        self.with_first(decode)
+        self.change_decode(|decode| decode.truncated = to)
     }
 
-    fn with_first(mut self, decode: Decode) -> Self {
+    fn change_decode(mut self, change: impl FnOnce(&mut Decode)) -> Self {
+        let mut decode = self.decode();
+        change(&mut decode);
         self.ops.retain(|op| !matches!(op, Op::Decode(_)));
         self.ops.insert(0, decode.into());
         self

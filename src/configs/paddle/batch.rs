@@ -1,6 +1,6 @@
 //! PaddleClas' `batch_transform_ops` as what a recipe does to batches.
 
-use crate::configs::paddle::list::{items, mistake_at, one_name};
+use crate::configs::paddle::list::{items, one_name};
 use crate::configs::paddle::note::{Notes, Skipped};
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::file::{Key, Mistake, Node, Value, nearest};
@@ -39,10 +39,7 @@ pub(crate) fn translate(
             if !rules.skip_unknown {
                 return Err(mistake);
             }
-            skipped.push(Skipped {
-                name: key.name.clone(),
-                line: key.at.line as u64,
-            });
+            skipped.push(Skipped::of(key));
             continue;
         }
         let op = match key.name.as_str() {
@@ -70,7 +67,7 @@ pub(crate) fn translate(
         return Ok(None);
     }
     let Some(num_classes) = own_classes.or(rules.class_num) else {
-        return Err(mistake_at(
+        return Err(Mistake::new(
             list.at,
             "batch_transform_ops needs Arch.class_num, the width of mixed labels",
         ));
@@ -81,7 +78,7 @@ pub(crate) fn translate(
 fn unknown(key: &Key) -> Mistake {
     let name = &key.name;
     let near = nearest(name, &NAMES).map(|near| format!("did you mean '{near}'? "));
-    mistake_at(
+    Mistake::new(
         key.at,
         format!(
             "batch operation '{name}' is unknown: {}`skip_unknown_ops` skips it",
@@ -116,10 +113,7 @@ fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
 }
 
 fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
-    let mode = params.text("mode")?.unwrap_or("batch");
-    if mode != "batch" {
-        return Err(params.wrong("mode", format_args!("mode is '{mode}': use batch")));
-    }
+    params.choice("mode", &[("batch", ())])?;
     if params.node("cutmix_minmax").is_some() {
         return Err(params.wrong(
             "cutmix_minmax",
@@ -171,7 +165,7 @@ fn sampler(
     let entries = match &node.value {
         Value::Map(entries) if !entries.is_empty() => entries,
         _ => {
-            return Err(mistake_at(
+            return Err(Mistake::new(
                 key.at,
                 "OpSampler needs operations, each with its prob",
             ));
@@ -181,7 +175,7 @@ fn sampler(
     let mut sum = 0.0;
     for (key, node) in entries {
         if key.name == "OpSampler" {
-            return Err(mistake_at(
+            return Err(Mistake::new(
                 key.at,
                 "OpSampler is inside another OpSampler: write its operations there",
             ));
@@ -190,10 +184,7 @@ fn sampler(
             if !rules.skip_unknown {
                 return Err(unknown(key));
             }
-            skipped.push(Skipped {
-                name: key.name.clone(),
-                line: key.at.line as u64,
-            });
+            skipped.push(Skipped::of(key));
             continue;
         }
         let mut params = Params::of(&key.name, key.at, node)?;
@@ -210,7 +201,7 @@ fn sampler(
         choices.push(MixChoice { p, op });
     }
     if sum > 1.0 + 1e-9 {
-        return Err(mistake_at(
+        return Err(Mistake::new(
             key.at,
             format!("OpSampler: probabilities sum to {sum}: use at most 1"),
         ));

@@ -44,13 +44,8 @@ pub(crate) fn read<'a>(
             ));
         }
     }
-    let test = match params.text("mode")?.unwrap_or("train") {
-        "train" => false,
-        "test" => true,
-        other => {
-            return Err(params.wrong("mode", format_args!("mode is '{other}': use train or test")));
-        }
-    };
+    let test = params.choice("mode", &[("train", false), ("test", true)])?;
+    let test = test.unwrap_or(false);
     let folder = match params.is_python_none("data_file") {
         true => None,
         false => params.text("data_file")?.map(PathBuf::from),

@@ -3,7 +3,7 @@
 //! In the consumer or the CLI. Never in here: what a name means.
 
 use crate::configs::paddle::params::Read;
-use crate::recipe::file::{Key, Mistake, Node, Position, Value};
+use crate::recipe::file::{Key, Mistake, Node, Value};
 
 /// The elements of a list of operations.
 pub(crate) fn items<'a>(node: &'a Node, name: &str) -> Read<&'a [Node]> {
@@ -35,9 +35,4 @@ pub(crate) fn one_name(item: &Node) -> Read<(&Key, &Node)> {
             Err(Mistake::expected(item.at, expected, &item.described()))
         }
     }
-}
-
-/// Where a mistake that has no better place belongs.
-pub(crate) fn mistake_at(at: Position, text: impl Into<String>) -> Mistake {
-    Mistake::new(at, text)
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::recipe::file::Position;
+use crate::recipe::file::{Key, Position};
 
 /// Something about a config that its reader should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,4 +48,13 @@ pub struct Skipped {
     pub name: String,
     /// Line of the config, from 1.
     pub line: u64,
+}
+
+impl Skipped {
+    pub(crate) fn of(key: &Key) -> Self {
+        Self {
+            name: key.name.clone(),
+            line: key.at.line as u64,
+        }
+    }
 }

@@ -62,6 +62,19 @@ impl<'a> Params<'a> {
         Mistake::new(self.at_of(name), format!("{}: {text}", self.name))
     }
 
+    /// The mistake of an operation that cannot stand here; `text` follows its name.
+    pub(crate) fn misplaced(&self, text: impl std::fmt::Display) -> Mistake {
+        Mistake::new(self.at, format!("{} {text}", self.name))
+    }
+
+    /// The mistake of a parameter that is not written.
+    pub(crate) fn missing(&self, name: &str) -> Mistake {
+        self.wrong(
+            name,
+            format_args!("'{name}' is missing, and it has no default: write it"),
+        )
+    }
+
     /// Where a parameter is written, if it is.
     pub(crate) fn at_of(&self, name: &str) -> Position {
         let written = self.entries.iter().find(|(key, _)| key.name == name);
@@ -125,6 +138,26 @@ impl<'a> Params<'a> {
             Some((Value::Str(v), _)) => Ok(Some(v)),
             Some((_, node)) => Err(self.expected(name, "text", node)),
         }
+    }
+
+    /// One of several words, as what it means.
+    pub(crate) fn choice<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&str, T)],
+    ) -> Read<Option<T>> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*meaning));
+        }
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let served = match words.as_slice() {
+            [words @ .., last] if !words.is_empty() => format!("{} or {last}", words.join(", ")),
+            words => words.concat(),
+        };
+        Err(self.wrong(name, format_args!("{name} is '{text}': use {served}")))
     }
 
     /// Whether one of these is written, null or not.

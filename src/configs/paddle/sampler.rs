@@ -85,14 +85,8 @@ fn dropped(drop: bool) -> Tail {
 }
 
 fn batch_size(params: &mut Params<'_>) -> Read<u32> {
-    match params.whole("batch_size")? {
-        Some(rows) => Ok(rows),
-        None => Err(params.wrong(
-            "batch_size",
-            "'batch_size' is missing, and it has no default: \
-                                                write it",
-        )),
-    }
+    let rows = params.whole("batch_size")?;
+    rows.ok_or_else(|| params.missing("batch_size"))
 }
 
 fn plain(params: &mut Params<'_>) -> Read<Order> {
@@ -139,26 +133,26 @@ fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
 
 fn pk(params: &mut Params<'_>) -> Read<Order> {
     let batch = batch_size(params)?;
-    let Some(per_id) = params.whole("sample_per_id")?.filter(|k| *k > 0) else {
-        return Err(params.wrong("sample_per_id", "'sample_per_id' must be 1 or more"));
-    };
+    let per_id = per_identity(params, "sample_per_id")?;
     // Its batches are full either way, and always drawn.
     params.ignore(&["shuffle", "drop_last", "total_epochs"]);
     let ratios = ratios(params)?;
-    let prob = match params.text("sample_method")? {
-        None | Some("sample_avg_prob") => IdentityProb::SampleAvg,
-        Some("id_avg_prob") => IdentityProb::IdAvg,
-        Some(other) => {
-            return Err(params.wrong(
-                "sample_method",
-                format_args!("sample_method is '{other}': use sample_avg_prob or id_avg_prob"),
-            ));
-        }
-    };
+    let methods = [
+        ("sample_avg_prob", IdentityProb::SampleAvg),
+        ("id_avg_prob", IdentityProb::IdAvg),
+    ];
+    let prob = params.choice("sample_method", &methods)?;
+    let prob = prob.unwrap_or(IdentityProb::SampleAvg);
     Ok(Order {
         ratios,
         ..identity(params, "sample_per_id", per_id, prob, batch)?
     })
+}
+
+/// Pictures of an identity in a batch.
+fn per_identity(params: &mut Params<'_>, name: &'static str) -> Read<u32> {
+    let count = params.whole(name)?.filter(|count| *count > 0);
+    count.ok_or_else(|| params.wrong(name, format_args!("'{name}' must be 1 or more")))
 }
 
 /// Ranges of identities, and how much likelier each is. PaddleClas goes by both
@@ -213,9 +207,7 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
 
 fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     let batch = batch_size(params)?;
-    let Some(per_id) = params.whole("num_instances")?.filter(|k| *k > 0) else {
-        return Err(params.wrong("num_instances", "'num_instances' must be 1 or more"));
-    };
+    let per_id = per_identity(params, "num_instances")?;
     params.ignore(&["shuffle", "drop_last"]);
     // With it PaddleClas draws identities by how many of their groups are left.
     let (prob, law, length) = match params.whole("max_iters")? {
@@ -242,9 +234,7 @@ fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
 
 fn naive_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     let batch = batch_size(params)?;
-    let Some(per_id) = params.whole("num_instances")?.filter(|k| *k > 0) else {
-        return Err(params.wrong("num_instances", "'num_instances' must be 1 or more"));
-    };
+    let per_id = per_identity(params, "num_instances")?;
     params.ignore(&["shuffle", "drop_last"]);
     notes.at(
         params.at,
@@ -280,11 +270,7 @@ fn identity(
 
 fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     let Some(batch) = params.whole("first_bs")? else {
-        return Err(params.wrong(
-            "first_bs",
-            "'first_bs' is missing, and it has no default: write \
-                                             it",
-        ));
+        return Err(params.missing("first_bs"));
     };
     let mut divided_by = params.whole_or("divided_factor", 32)?;
     let is_training = params.flag("is_training", true)?;

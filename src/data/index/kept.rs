@@ -448,18 +448,25 @@ fn seen(meta: &Metadata) -> Seen {
 
 /// One file for each list of shards, field of pictures, kind of labels and table of classes.
 fn name(paths: &[PathBuf], options: &ShardOptions) -> String {
+    let hash = hash_of(|add| {
+        add(&FORM.to_le_bytes());
+        add(env!("CARGO_PKG_VERSION").as_bytes());
+        add_options(add, options);
+        for path in paths {
+            add(path.as_os_str().as_bytes());
+        }
+    });
+    format!("shards-{hash:032x}.fli")
+}
+
+/// The hash of parts, each with its length.
+fn hash_of(parts: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     let mut hasher = twox_hash::xxhash3_128::Hasher::new();
-    let mut add = |bytes: &[u8]| {
+    parts(&mut |bytes| {
         hasher.write(&(bytes.len() as u64).to_le_bytes());
         hasher.write(bytes);
-    };
-    add(&FORM.to_le_bytes());
-    add(env!("CARGO_PKG_VERSION").as_bytes());
-    add_options(&mut add, options);
-    for path in paths {
-        add(path.as_os_str().as_bytes());
-    }
-    format!("shards-{:032x}.fli", hasher.finish_128())
+    });
+    hasher.finish_128()
 }
 
 /// What of the options makes another index.
@@ -491,14 +498,11 @@ fn add_options(add: &mut dyn FnMut(&[u8]), options: &ShardOptions) {
 /// A name for the index of one set of shards: another one for other options, and for what reads
 /// shards otherwise.
 pub(super) fn name_of_options(options: &ShardOptions) -> String {
-    let mut hasher = twox_hash::xxhash3_128::Hasher::new();
-    let mut add = |bytes: &[u8]| {
-        hasher.write(&(bytes.len() as u64).to_le_bytes());
-        hasher.write(bytes);
-    };
-    add(&FORM.to_le_bytes());
-    add_options(&mut add, options);
-    format!("{:032x}", hasher.finish_128())
+    let hash = hash_of(|add| {
+        add(&FORM.to_le_bytes());
+        add_options(add, options);
+    });
+    format!("{hash:032x}")
 }
 
 pub(super) fn user_cache() -> Option<PathBuf> {

@@ -8,9 +8,8 @@
 //! id is its position, from 0. Nothing here is random, prints, or decides
 //! which samples a batch takes: that is the plan's.
 //!
-//! - `samples`: the index itself; `chosen`: some samples as an index of their own;
-//!   `label`: what a sample is labelled with; `place`: where it lies; `classes`,
-//!   `class_counts`: names of classes, samples of each;
+//! - `samples`: the index itself; `chosen`: some samples as an index of their own; `place`:
+//!   where a sample lies; `classes`, `class_counts`: names of classes, samples of each;
 //! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`, `cifar`,
 //!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and
 //!   where their paths start; `value`: a label as it is written; `numbers`: several numbers in a
@@ -54,7 +53,6 @@ mod folder;
 mod foreign;
 mod json;
 mod kept;
-mod label;
 mod lenient_json;
 mod lines;
 mod list;
@@ -87,7 +85,6 @@ pub(crate) use coming::kept_hashes;
 pub(crate) use coming::{ComingShards, one_for_each, one_for_some, open_kept};
 pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::{lossy, lossy_option};
-pub use label::Label;
 pub use list::{Delimiter, ListLabels, ListOptions};
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
@@ -95,8 +92,8 @@ pub(crate) use of_cache::CachedSamples;
 pub use parquet::{ParquetLabels, ParquetOptions};
 pub use report::{DamagedShard, ScanReport, SkipReason, Skipped, TableColumns};
 pub use samples::Index;
-pub use sealed::LabelVector;
 pub(crate) use sealed::Part;
+pub use sealed::{Label, LabelVector};
 pub(crate) use shards::refuse_what_is_no_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 pub use table::{TableLabels, TableOptions};

@@ -5,6 +5,7 @@
 //! and blanks (`0, 1`), one way in a text. Nothing is guessed: `0,5` is one half in many
 //! countries, and two numbers in others.
 
+use crate::data::index::column_names::quoted;
 use crate::data::index::names::shown;
 
 /// What stands between two numbers.
@@ -150,10 +151,6 @@ fn without_number(text: &str) -> String {
         "has {}, with a comma that has no number at one side",
         quoted(text)
     )
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", shown(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ impl Index {
         buf.extend_from_slice(path);
         buf.push(0);
         let path = CStr::from_bytes_with_nul(buf)
-            .map_err(|_| SampleFault::new(FaultKind::Unreadable, "has a zero byte in its path"))?;
+            .map_err(|_| FaultKind::Unreadable.fault("has a zero byte in its path"))?;
         Ok((path, part.map(Part::range)))
     }
 
@@ -147,10 +147,9 @@ impl Index {
         if let Some(known) = self.layout.stamp(self.sealed.bytes(), number)
             && let Some(how) = known.difference(&found, || keeps_inodes_of(&fd))
         {
-            return Err(SampleFault::new(
-                FaultKind::Unreadable,
-                format!("its shard changed since its index was made ({how}): start the run again"),
-            ));
+            return Err(FaultKind::Unreadable.fault(format!(
+                "its shard changed since its index was made ({how}): start the run again"
+            )));
         }
         let len = usize::try_from(found.bytes).unwrap_or(usize::MAX);
         Ok((File::from(fd), len))

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::beyond::Beyond;
 use crate::data::index::classes::Classes;
-use crate::data::index::label::Label;
+use crate::data::index::sealed::Label;
 use crate::data::index::sealed::{Content, Damage, Layout};
 use crate::error::{Error, Result};
 use crate::picture::PixelBox;

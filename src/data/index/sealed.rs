@@ -39,7 +39,7 @@
 //! - `head`: the numbers that it begins with; `damage`: why bytes are no index;
 //! - `content`: what a scan gathers, encoded; `parts`: the sections of shards;
 //!   `boxes`: that of boxes; `pages`: that of packed pages of Parquet files;
-//! - `words`: tables of words in bytes; `label_vector`: one label of several numbers.
+//! - `words`: tables of words in bytes; `label_vector`: what a sample is labelled with.
 
 mod boxes;
 mod content;
@@ -58,7 +58,6 @@ use std::path::Path;
 use twox_hash::XxHash3_128;
 
 use crate::data::index::classes::Classes;
-use crate::data::index::label::Label;
 use crate::data::packed::PackedPage;
 use crate::error::Result;
 use crate::picture::PixelBox;
@@ -71,7 +70,7 @@ use content::{STAMP, encode_head, place};
 pub(crate) use damage::{Damage, check_room};
 use head::{COUNTS_END, KIND_CLASS, KIND_NONE, KIND_VECTOR, VERSION};
 pub(crate) use head::{HEAD, MAGIC, NAME};
-pub use label_vector::LabelVector;
+pub use label_vector::{Label, LabelVector};
 use parts::{Counts, PartsAt};
 pub(crate) use parts::{Part, ShardExtent};
 use words::{Fields, Sections, Words};

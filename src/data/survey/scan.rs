@@ -269,7 +269,7 @@ pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<V
 /// The header of the picture at a path, as the file has it.
 pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, SampleFault> {
     let path = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| SampleFault::new(FaultKind::Unreadable, "its name has a zero byte"))?;
+        .map_err(|_| FaultKind::Unreadable.fault("its name has a zero byte"))?;
     let (fd, _) = open_regular(&path)?;
     header(File::from(fd), limits)
 }
@@ -310,9 +310,8 @@ impl Files {
         if let Some(page) = index.page(part.shard) {
             if self.page != Some(part.shard) {
                 self.page = None;
-                let packed = read_page(&file, &page).map_err(|e| {
-                    SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
-                })?;
+                let packed = read_page(&file, &page)
+                    .map_err(|e| FaultKind::Unreadable.fault(format!("cannot be read: {e}")))?;
                 page.unpack(&packed, &mut self.unpacked)?;
                 self.page = Some(part.shard);
             }

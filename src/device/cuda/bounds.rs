@@ -21,26 +21,24 @@ pub(super) fn used(
     most_rows: usize,
 ) -> Result<usize> {
     if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
-        return Err(Error::Device {
-            what: format!(
-                "rows of {} bytes with tables of {}",
-                places.capacity, places.tables
-            ),
-        });
+        return Err(Error::device(format!(
+            "rows of {} bytes with tables of {}",
+            places.capacity, places.tables
+        )));
     }
     if rows.is_empty() || rows.len() > most_rows {
-        return Err(Error::Device {
-            what: format!("{} rows of a batch of {}", rows.len(), most_rows),
-        });
+        return Err(Error::device(format!(
+            "{} rows of a batch of {}",
+            rows.len(),
+            most_rows
+        )));
     }
     if rows.len() * places.capacity > room {
-        return Err(Error::Device {
-            what: format!(
-                "{} rows of {} bytes in a slot of {room}",
-                rows.len(),
-                places.capacity
-            ),
-        });
+        return Err(Error::device(format!(
+            "{} rows of {} bytes in a slot of {room}",
+            rows.len(),
+            places.capacity
+        )));
     }
     let mut most = places.tables;
     for (i, row) in rows.iter().enumerate() {
@@ -66,9 +64,9 @@ pub(super) fn check_frame(
 }
 
 fn not_its_own(i: usize) -> Error {
-    Error::Device {
-        what: format!("row {i} of a batch names bytes that are not its own"),
-    }
+    Error::device(format!(
+        "row {i} of a batch names bytes that are not its own"
+    ))
 }
 
 /// Bytes of RGB that the kernel reads in slots, of rows that were checked, once more of

@@ -139,13 +139,11 @@ impl Context {
     /// Makes the context current in this thread.
     pub(super) fn enter(&self) -> Result<Current<'_>> {
         if !self.is_ours() {
-            return Err(Error::Device {
-                what: format!(
-                    "cuda:{} was opened by process {}, and this is a forked copy of it: CUDA \
+            return Err(Error::device(format!(
+                "cuda:{} was opened by process {}, and this is a forked copy of it: CUDA \
                      does not work here",
-                    self.device.ordinal, self.process
-                ),
-            });
+                self.device.ordinal, self.process
+            )));
         }
         let (mut flags, mut active) = (0, 0);
         let handle = self.handle;
@@ -208,7 +206,7 @@ impl Context {
     /// The error that made the context unfit.
     pub(super) fn check(&self) -> Result<()> {
         match self.failed.get() {
-            Some(what) => Err(Error::Device { what: what.clone() }),
+            Some(what) => Err(Error::device(what.clone())),
             None => Ok(()),
         }
     }

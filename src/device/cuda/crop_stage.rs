@@ -143,30 +143,27 @@ impl CropStage {
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used(rows, places, emission, room, self.shape.rows)?;
         if read == Upload::Copied && !self.shape.copies {
-            return Err(Error::Device {
-                what: "a stage without memory for copied pixels".into(),
-            });
+            return Err(Error::device("a stage without memory for copied pixels"));
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;
         if output.buffer().is_none_or(|buffer| bytes > buffer.len()) {
-            return Err(Error::Device {
-                what: format!("a batch of {bytes} bytes is not what its memory is for"),
-            });
+            return Err(Error::device(format!(
+                "a batch of {bytes} bytes is not what its memory is for"
+            )));
         }
         // As many as slots, and whatever is under way has one of those.
-        let mut written = self.spare.pop().ok_or_else(|| Error::Device {
-            what: "more batches under way than the ring has slots".into(),
-        })?;
+        let mut written = self
+            .spare
+            .pop()
+            .ok_or_else(|| Error::device("more batches under way than the ring has slots"))?;
         let pitch = places.copied(read);
         if rows.len() * pitch > self.shape.source_bytes {
-            return Err(Error::Device {
-                what: format!(
-                    "{} rows of {pitch} bytes to be copied, and room for {} of all",
-                    rows.len(),
-                    self.shape.source_bytes
-                ),
-            });
+            return Err(Error::device(format!(
+                "{} rows of {pitch} bytes to be copied, and room for {} of all",
+                rows.len(),
+                self.shape.source_bytes
+            )));
         }
         let descriptors_len = size_of_val(rows);
         let pixels = match read {

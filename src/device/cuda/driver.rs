@@ -37,12 +37,10 @@ pub(super) fn code_of(name: &'static str, f: impl FnOnce() -> CUresult) -> Resul
     if has(name) {
         return Ok(f());
     }
-    Err(Error::Device {
-        what: format!(
-            "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer \
+    Err(Error::device(format!(
+        "{name}: this NVIDIA driver does not have it: update the driver to 525 or newer \
              (CUDA 12.0)"
-        ),
-    })
+    )))
 }
 
 /// Whether the driver's library has a function of this name.
@@ -92,12 +90,10 @@ pub(super) fn refused(name: &str, code: CUresult) -> Error {
         "" => format!("{name}: {named} ({said})"),
         advice => format!("{name}: {named} ({said}): {advice}"),
     };
-    Error::Device {
-        what: match number {
-            100 | 101 => format!("{what}; {}", visible()),
-            _ => what,
-        },
-    }
+    Error::device(match number {
+        100 | 101 => format!("{what}; {}", visible()),
+        _ => what,
+    })
 }
 
 /// What the process was told to see.
@@ -166,14 +162,12 @@ pub(super) fn start() -> Result<i32> {
     }
     let version = version()?;
     if version < OLDEST_DRIVER {
-        return Err(Error::Device {
-            what: format!(
-                "the NVIDIA driver serves CUDA {}, and featherload needs {}: update the driver \
+        return Err(Error::device(format!(
+            "the NVIDIA driver serves CUDA {}, and featherload needs {}: update the driver \
                  to 525 or newer",
-                text(version),
-                text(OLDEST_DRIVER)
-            ),
-        });
+            text(version),
+            text(OLDEST_DRIVER)
+        )));
     }
     // SAFETY: the library is there (`version`); cuInit takes 0 and nothing else.
     call("cuInit", || unsafe { sys::cuInit(0) })?;
@@ -185,12 +179,11 @@ fn version() -> Result<i32> {
     // SAFETY: loads a library by its name, as the first call of any function
     // would; that panics where there is none, so it is tried here.
     if !unsafe { sys::is_culib_present() } {
-        return Err(Error::Device {
-            what: "no NVIDIA driver: libcuda.so.1 cannot be loaded (install the driver, 525 or \
+        return Err(Error::device(
+            "no NVIDIA driver: libcuda.so.1 cannot be loaded (install the driver, 525 or \
                    newer; in a container, start it with the device: docker --gpus all, and \
-                   NVIDIA_DRIVER_CAPABILITIES with `compute`)"
-                .into(),
-        });
+                   NVIDIA_DRIVER_CAPABILITIES with `compute`)",
+        ));
     }
     let mut version = 0;
     // SAFETY: the library is there, and the pointer is to a live integer.
@@ -217,9 +210,7 @@ fn count() -> Result<u32> {
 
 /// A device that may be used, by its number among those that are visible.
 pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
-    let of = |e: Error| Error::Device {
-        what: format!("cuda:{ordinal}: {e}"),
-    };
+    let of = |e: Error| Error::device(format!("cuda:{ordinal}: {e}"));
     let there = count().map_err(of)?;
     if there == 0 {
         return Err(of(refused(
@@ -232,19 +223,15 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
             Ok((_, device)) => device.to_string(),
             Err(_) => format!("cuda:{i}"),
         });
-        return Err(Error::Device {
-            what: format!(
-                "there is no cuda:{ordinal}: {} devices are visible (nvidia-smi lists all; {})",
-                seen.collect::<Vec<_>>().join(", "),
-                visible()
-            ),
-        });
+        return Err(Error::device(format!(
+            "there is no cuda:{ordinal}: {} devices are visible (nvidia-smi lists all; {})",
+            seen.collect::<Vec<_>>().join(", "),
+            visible()
+        )));
     }
     let (handle, device) = described(ordinal).map_err(of)?;
     match &device.unusable {
-        Some(why) => Err(Error::Device {
-            what: format!("{device}: {why}"),
-        }),
+        Some(why) => Err(Error::device(format!("{device}: {why}"))),
         None => Ok((handle, device)),
     }
 }
@@ -252,9 +239,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
 impl DeviceInfo {
     /// An error, with the device in front.
     pub(super) fn named(&self, error: Error) -> Error {
-        Error::Device {
-            what: format!("{self}: {error}"),
-        }
+        Error::device(format!("{self}: {error}"))
     }
 }
 

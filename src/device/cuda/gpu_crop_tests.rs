@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::gpu_tests::context;
-use super::scene::Scene;
+use super::tests::ring::TestRing;
 use super::{Context, CropStage};
 use crate::device::Upload;
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::reference::CpuStage;
-use crate::device::reference::apart::apart;
-use crate::device::reference::handed::handed;
 use crate::device::shape::{CropShape, RowPlaces};
+use crate::device::tests::reference::CpuStage;
+use crate::device::tests::reference::apart::apart;
+use crate::device::tests::reference::handed::handed;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::pixels::resample::Resampler;
@@ -100,8 +100,8 @@ impl Batch {
         self
     }
 
-    fn stage(&self, context: &Arc<Context>) -> (Scene, CropStage) {
-        let scene = Scene::new(2, ROWS as u32, self.bytes.len());
+    fn stage(&self, context: &Arc<Context>) -> (TestRing, CropStage) {
+        let scene = TestRing::new(2, ROWS as u32, self.bytes.len());
         let emission = KernelEmission::new(&self.emission, self.size);
         let shape = CropShape {
             rows: ROWS,
@@ -116,7 +116,7 @@ impl Batch {
         (scene, stage)
     }
 
-    fn made(&self, scene: &mut Scene, stage: &mut CropStage, read: Upload) -> Vec<u8> {
+    fn made(&self, scene: &mut TestRing, stage: &mut CropStage, read: Upload) -> Vec<u8> {
         if !scene.has_free() {
             assert!(stage.wait_one().unwrap());
         }

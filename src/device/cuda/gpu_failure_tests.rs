@@ -4,7 +4,7 @@
 use std::env;
 
 use super::gpu_tests::context;
-use super::scene::Scene;
+use super::tests::ring::TestRing;
 use super::{Context, RowsStage};
 use crate::error;
 
@@ -12,7 +12,7 @@ use crate::error;
 #[test]
 fn what_is_not_there_is_said_in_bytes_and_by_name() {
     let Some(context) = context() else { return };
-    let scene = Scene::new(1, 1, 4096);
+    let scene = TestRing::new(1, 1, 4096);
     let all = context.device().total_bytes as usize;
     let free = context.free_bytes().unwrap();
     assert!(free > 0);
@@ -66,7 +66,7 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
     drop(before);
     let bytes: Vec<u8> = (0..4096u32).map(|i| i as u8).collect();
     let begin = || {
-        let mut scene = Scene::new(2, 1, bytes.len());
+        let mut scene = TestRing::new(2, 1, bytes.len());
         let context = Context::open(0).unwrap();
         let mut stage = RowsStage::new(&context, scene.ring(), 2, bytes.len()).unwrap();
         let rows = stage.submit_rows(scene.held(&bytes), bytes.len()).unwrap();

@@ -9,7 +9,7 @@ use super::jpeg_stage::{JpegKernels, JpegLane};
 use super::memory::HostBuffer;
 use crate::device::cuda::Context;
 use crate::device::jpeg_part::{Part, PartLimits, THREADS};
-use crate::device::reference::resized::{resized, tables};
+use crate::device::tests::reference::resized::{resized, tables};
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
 use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window, stages};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::cut::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::device::Upload;
-use crate::device::cuda::scene::Scene;
+use crate::device::cuda::tests::ring::TestRing;
 use crate::device::cuda::{Context, CropStage, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
@@ -332,7 +332,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                 let crops: Vec<Crop> = (0..ROWS).map(|n| Crop::random(&mut r, n, size)).collect();
                 let slot = Slot::of(&crops, &mut r);
                 let kernel_emission = KernelEmission::new(&e, (size.0 as u32, size.1 as u32));
-                let mut scene = Scene::new(2, ROWS as u32, slot.bytes.len());
+                let mut scene = TestRing::new(2, ROWS as u32, slot.bytes.len());
                 let shape = CropShape {
                     rows: ROWS,
                     source_bytes: ROWS * slot.capacity,
@@ -374,7 +374,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
         .cycle()
         .zip(batches.iter().zip(&slots))
     {
-        let mut scene = Scene::new(2, ROWS as u32, slot.bytes.len());
+        let mut scene = TestRing::new(2, ROWS as u32, slot.bytes.len());
         let shape = CropShape {
             rows: ROWS,
             source_bytes: ROWS * slot.capacity,
@@ -418,7 +418,7 @@ fn finished_rows_arrive_as_they_are() {
     );
     let mut r = Random(7);
     let bytes: Vec<u8> = (0..3_000_001).map(|_| r.next() as u8).collect();
-    let mut scene = Scene::new(2, 4, bytes.len());
+    let mut scene = TestRing::new(2, 4, bytes.len());
     let mut stage = RowsStage::new(&context, scene.ring(), 3, bytes.len()).unwrap();
     let mut held = Vec::new();
     for len in [bytes.len(), 1, 2_000_003] {

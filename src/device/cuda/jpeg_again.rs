@@ -43,11 +43,11 @@ impl AgainStage {
     pub(super) fn decode(&mut self, job: &Job, of: RowAttempt) -> Result<Option<Verdict>> {
         let room = self.row.bytes_mut();
         let room = room.get_mut(..job.places.capacity);
-        let room = room.ok_or_else(|| Error::Device {
-            what: format!(
+        let room = room.ok_or_else(|| {
+            Error::device(format!(
                 "no room for a row of {} bytes that is decoded again",
                 job.places.capacity
-            ),
+            ))
         })?;
         let Again { kernel, verdict } = job.rows.decode_again(of, room)?;
         let descriptor = match kernel {
@@ -60,14 +60,17 @@ impl AgainStage {
                 ..KernelRow::default()
             },
         };
-        let out = job.target.output.buffer().ok_or_else(|| Error::Device {
-            what: "a batch's memory was given away twice".into(),
-        })?;
+        let out = job
+            .target
+            .output
+            .buffer()
+            .ok_or_else(|| Error::device("a batch's memory was given away twice"))?;
         let first = of.row as usize * job.row_bytes;
         if first + job.row_bytes > out.len() {
-            return Err(Error::Device {
-                what: format!("row {} is none of its batch", of.row),
-            });
+            return Err(Error::device(format!(
+                "row {} is none of its batch",
+                of.row
+            )));
         }
         let bytes = bytemuck::bytes_of(&descriptor);
         self.written.bytes_mut()[..bytes.len()].copy_from_slice(bytes);

@@ -131,12 +131,10 @@ impl Open {
         }
         match wrong {
             None => Ok(()),
-            Some((row, data)) => Err(Error::Device {
-                what: format!(
-                    "a coded JPEG outside of its slot of {bytes} bytes or of {most} rows: row \
+            Some((row, data)) => Err(Error::device(format!(
+                "a coded JPEG outside of its slot of {bytes} bytes or of {most} rows: row \
                      {row}, bytes {data:?}"
-                ),
-            }),
+            ))),
         }
     }
 
@@ -193,9 +191,9 @@ impl Feeder {
                 tracing::warn!("fewer JPEGs are decoded at a time: {why}");
                 Self::lanes(context, kernels, smaller)
             }
-            (Err(Error::Device { what }), _) => Err(Error::Device {
-                what: format!("{what}; with decode_on cpu workers decode"),
-            }),
+            (Err(Error::Device { what }), _) => Err(Error::device(format!(
+                "{what}; with decode_on cpu workers decode"
+            ))),
             (Err(why), _) => Err(why),
         }
     }

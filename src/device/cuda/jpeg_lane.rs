@@ -149,9 +149,9 @@ impl Lane {
             }
         }
         if parts.is_empty() {
-            return Err(Error::Device {
-                what: "a coded JPEG that is larger than a part of all memory for JPEGs".into(),
-            });
+            return Err(Error::device(
+                "a coded JPEG that is larger than a part of all memory for JPEGs",
+            ));
         }
         let rows = waiting.iter().zip(&counts).flat_map(|((_, r), n)| &r[..*n]);
         let rows: Vec<&CodedRow> = rows.collect();
@@ -237,8 +237,8 @@ impl Lane {
         self.turn ^= 1;
         let written = &mut self.written[self.turn];
         let room = written.bytes_mut().get_mut(..bytes.len());
-        let room = room.ok_or_else(|| Error::Device {
-            what: format!("{} rows in a part of JPEGs", descriptors.len()),
+        let room = room.ok_or_else(|| {
+            Error::device(format!("{} rows in a part of JPEGs", descriptors.len()))
         })?;
         room.copy_from_slice(bytes);
         // SAFETY: `written` is the lane's, and is written again for the part after the next, once
@@ -271,14 +271,17 @@ impl Lane {
         let stream = self.decoder.stream();
         let (slot, slot_bytes) = job.rows.memory();
         let end = (first + rows.len()) * places.capacity;
-        let out = job.target.output.buffer().ok_or_else(|| Error::Device {
-            what: "a batch's memory was given away twice".into(),
-        })?;
+        let out = job
+            .target
+            .output
+            .buffer()
+            .ok_or_else(|| Error::device("a batch's memory was given away twice"))?;
         let out_end = (first + rows.len()) * job.row_bytes;
         if end > slot_bytes || out_end > out.len() {
-            return Err(Error::Device {
-                what: format!("rows up to {} are none of the batch", first + rows.len()),
-            });
+            return Err(Error::device(format!(
+                "rows up to {} are none of the batch",
+                first + rows.len()
+            )));
         }
         let lines = Rows {
             first,

@@ -178,8 +178,8 @@ impl JpegLane {
             None => slot.part.write(slot.descriptors.bytes_mut()),
             Some(_) => None,
         };
-        let launches = launches.ok_or_else(|| Error::Device {
-            what: "a lane of JPEG kernels has two parts under way: wait for one".into(),
+        let launches = launches.ok_or_else(|| {
+            Error::device("a lane of JPEG kernels has two parts under way: wait for one")
         })?;
         let slot = &self.slots[self.filling];
         // SAFETY: pinned memory of `self`, which is written again when the part is over.

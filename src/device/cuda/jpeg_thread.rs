@@ -163,12 +163,10 @@ impl JpegThread {
                 Err(RecvTimeoutError::Timeout) if waited.read(LOOK) < OPEN.max(self.limit) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let limit = OPEN.max(self.limit);
-                    return Err(self.fail(Error::Device {
-                        what: format!(
-                            "the device's JPEG decoder did not open within {limit:?}: use decode_on \
+                    return Err(self.fail(Error::device(format!(
+                        "the device's JPEG decoder did not open within {limit:?}: use decode_on \
                              cpu, and see dmesg for Xid errors"
-                        ),
-                    }));
+                    ))));
                 }
             }
         }
@@ -265,9 +263,9 @@ impl JpegThread {
                 self.after.pop_front();
                 Ok(Some(made))
             }
-            Some(Report::Forgotten) => Err(self.fail(Error::Device {
-                what: "batches of JPEGs were let go, and one is waited for".into(),
-            })),
+            Some(Report::Forgotten) => Err(self.fail(Error::device(
+                "batches of JPEGs were let go, and one is waited for",
+            ))),
             None => Ok(None),
         }
     }
@@ -287,19 +285,17 @@ impl JpegThread {
             let on_cpu = self.seen(|progress| progress.on_cpu);
             let limit = on_cpu.map_or(self.limit, |_| AGAIN.max(self.limit));
             if self.waited(look) >= limit {
-                return Err(self.fail(Error::Device {
-                    what: match on_cpu {
-                        Some(row) => format!(
-                            "the CPU has not decoded row {row} of a batch, which the device \
+                return Err(self.fail(Error::device(match on_cpu {
+                    Some(row) => format!(
+                        "the CPU has not decoded row {row} of a batch, which the device \
                              flagged, within {limit:?}: see whether the files of the data set can \
                              be read"
-                        ),
-                        None => format!(
-                            "the device has not decoded a batch of JPEGs within {limit:?}: use \
+                    ),
+                    None => format!(
+                        "the device has not decoded a batch of JPEGs within {limit:?}: use \
                              decode_on cpu, and see dmesg for Xid errors"
-                        ),
-                    },
-                }));
+                    ),
+                })));
             }
             left = left.saturating_sub(look);
             if left.is_zero() {
@@ -332,17 +328,16 @@ impl JpegThread {
     fn ends(&self) -> Result<&Ends> {
         match &self.ends {
             Some(ends) if self.process == process::id() => Ok(ends),
-            _ => Err(Error::Device {
-                what: "the JPEG decoder was opened by another process, and this is a forked copy \
-                       of it"
-                    .into(),
-            }),
+            _ => Err(Error::device(
+                "the JPEG decoder was opened by another process, and this is a forked copy \
+                       of it",
+            )),
         }
     }
 
     fn check(&self) -> Result<()> {
         match &self.failed {
-            Some(what) => Err(Error::Device { what: what.clone() }),
+            Some(what) => Err(Error::device(what.clone())),
             None => Ok(()),
         }
     }

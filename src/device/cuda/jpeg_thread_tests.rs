@@ -18,13 +18,13 @@ use super::jpeg_thread::JpegThread;
 use super::kernel::Kernel;
 use super::outputs::{Output, Outputs};
 use super::pinned::PinnedRing;
-use super::scene::Scene;
-use super::standin::{Log, with_standin};
+use super::tests::ring::TestRing;
+use super::tests::standin::{Log, with_standin};
 use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Made, RowAttempt, Verdict};
 use crate::device::jpeg_part::{KERNELS, PartLimits};
 use crate::device::launch::{KernelEmission, KernelRow};
 use crate::device::shape::{GRANULE, JPEG_LANES, JpegRoom, JpegShape, RowPlaces};
-use crate::error::{Error, FaultKind, SampleFault};
+use crate::error::{Error, FaultKind};
 use crate::picture::jpeg::fixtures::{Sampling, encode};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
 use crate::picture::jpeg::{Form, Job, Window};
@@ -129,7 +129,7 @@ impl Coming {
 fn verdict(row: u32) -> Option<Verdict> {
     (row.is_multiple_of(2) || row.is_multiple_of(3)).then(|| Verdict {
         row,
-        fault: SampleFault::new(FaultKind::Truncated, format!("row {row} is cut")),
+        fault: FaultKind::Truncated.fault(format!("row {row} is cut")),
         attempt: (!row.is_multiple_of(2)).then_some(2),
     })
 }
@@ -265,7 +265,7 @@ impl Batch {
 struct Running {
     thread: JpegThread,
     pinned: Arc<PinnedRing>,
-    scene: Scene,
+    scene: TestRing,
     outputs: Outputs,
     kernel: Arc<Kernel>,
     stream: Stream,
@@ -278,7 +278,7 @@ impl Running {
 
     fn over(mut thread: JpegThread) -> Self {
         let context = thread.context().unwrap();
-        let scene = Scene::new(8, ROWS as u32, ROWS * PLACES.capacity);
+        let scene = TestRing::new(8, ROWS as u32, ROWS * PLACES.capacity);
         Self {
             pinned: Arc::new(PinnedRing::new(&context, scene.ring()).unwrap()),
             scene,

@@ -5,20 +5,19 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::{
-    self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr,
-};
+use cudarc::driver::sys::CUdeviceptr;
 
 use super::context::Context;
+use super::memory::Registration;
 use crate::error::{self, Error, Result};
 use crate::sys::shared::SharedMemory;
 
 /// Shared memory that the device reads.
 #[derive(Debug)]
 pub(super) struct Mapped {
+    /// Goes before the memory.
+    registration: Registration,
     memory: SharedMemory,
-    context: Arc<Context>,
-    address: CUdeviceptr,
 }
 
 impl Mapped {
@@ -26,50 +25,28 @@ impl Mapped {
     pub(super) fn new(context: &Arc<Context>, memory: SharedMemory) -> Result<Self> {
         let len = memory.len();
         let at = memory.bytes_at(0, len);
-        let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-        let explained = |e| Error::Device {
-            what: format!(
+        // SAFETY: the whole of a map that `memory` keeps, whose size is sealed; its owner has
+        // waited for what read it before it drops this, and the map goes after it.
+        let registration = unsafe { Registration::new(context, at, len) };
+        let registration = registration.map_err(|e| {
+            Error::device(format!(
                 "pin the store ({}), where the device reads images that gpu_memory_limit leaves \
                  out: {e}. Raise gpu_memory_limit so that all images fit",
                 error::size(len as u64)
-            ),
-        };
-        // SAFETY: the whole of a map that `memory` keeps, whose size is sealed; taken back
-        // once, in `drop`.
-        let pinned = context.setup("cuMemHostRegister_v2", || unsafe {
-            sys::cuMemHostRegister_v2(at.cast(), len, flags)
-        });
-        pinned.map_err(explained)?;
-        let mut mapped = Self {
+            ))
+        })?;
+        Ok(Self {
+            registration,
             memory,
-            context: context.clone(),
-            address: 0,
-        };
-        // SAFETY: registered above, for the device to map; the pointer is to a live integer.
-        let found = context.setup("cuMemHostGetDevicePointer_v2", || unsafe {
-            sys::cuMemHostGetDevicePointer_v2(&mut mapped.address, at.cast(), 0)
-        });
-        found.map_err(explained)?;
-        Ok(mapped)
+        })
     }
 
     /// Where it begins for the device.
     pub(super) fn address(&self) -> CUdeviceptr {
-        self.address
+        self.registration.address()
     }
 
     pub(super) fn len(&self) -> usize {
         self.memory.len()
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        let at = self.memory.bytes_at(0, self.memory.len());
-        // SAFETY: registered in `new`, taken back here only; its owner has waited for what
-        // read it, and the map goes after this.
-        self.context.release("cuMemHostUnregister", || unsafe {
-            sys::cuMemHostUnregister(at.cast())
-        });
     }
 }

@@ -7,7 +7,8 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    self, CU_MEMHOSTALLOC_PORTABLE, CUDA_MEMCPY2D, CUdeviceptr, CUmemorytype,
+    self, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE,
+    CUDA_MEMCPY2D, CUdeviceptr, CUmemorytype,
 };
 
 use super::context::{Context, Stream};
@@ -88,9 +89,8 @@ impl HostBuffer {
             sys::cuMemHostAlloc(&mut at, len, CU_MEMHOSTALLOC_PORTABLE)
         });
         made.map_err(|e| asked(e, len, "pinned host memory", what))?;
-        let at = NonNull::new(at.cast::<u8>()).ok_or_else(|| Error::Device {
-            what: "cuMemHostAlloc gave no memory and no error".into(),
-        })?;
+        let at = NonNull::new(at.cast::<u8>())
+            .ok_or_else(|| Error::device("cuMemHostAlloc gave no memory and no error"))?;
         // SAFETY: the driver gave `len` bytes at `at`, nobody else has them.
         unsafe { ptr::write_bytes(at.as_ptr(), 0, len) };
         Ok(Self {
@@ -122,13 +122,61 @@ impl Drop for HostBuffer {
     }
 }
 
-fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
-    Error::Device {
-        what: format!(
-            "no room for {} of {what} in {kind}: {error}",
-            error::needed(bytes as u64)
-        ),
+/// Memory of others that is pinned, and mapped for the device.
+#[derive(Debug)]
+pub(super) struct Registration {
+    context: Arc<Context>,
+    /// Where it begins, for the host.
+    at: usize,
+    /// And for the device.
+    address: CUdeviceptr,
+}
+
+impl Registration {
+    /// Registers `len` bytes from `at` on, which allocates those that are not yet.
+    ///
+    /// # Safety
+    /// `at` is the whole of a map of this length, whose owner keeps it until this is dropped.
+    /// It drops this only when nothing reads there any more.
+    pub(super) unsafe fn new(context: &Arc<Context>, at: *mut u8, len: usize) -> Result<Self> {
+        let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+        // SAFETY: a whole map, by the caller's promise; taken back once, in `drop`.
+        context.setup("cuMemHostRegister_v2", || unsafe {
+            sys::cuMemHostRegister_v2(at.cast(), len, flags)
+        })?;
+        let mut registration = Self {
+            context: context.clone(),
+            at: at as usize,
+            address: 0,
+        };
+        // SAFETY: registered above, for the device to map; the pointer is to a live integer.
+        context.setup("cuMemHostGetDevicePointer_v2", || unsafe {
+            sys::cuMemHostGetDevicePointer_v2(&mut registration.address, at.cast(), 0)
+        })?;
+        Ok(registration)
     }
+
+    /// Where it begins for the device.
+    pub(super) fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: registered in `new`, taken back here only; nothing reads there, and the map
+        // is still there, by the promise of `new`'s caller.
+        self.context.release("cuMemHostUnregister", || unsafe {
+            sys::cuMemHostUnregister(self.at as *mut _)
+        });
+    }
+}
+
+fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
+    Error::device(format!(
+        "no room for {} of {what} in {kind}: {error}",
+        error::needed(bytes as u64)
+    ))
 }
 
 /// Rows of a rectangle of bytes: which one is the first, how wide each is, and how
@@ -303,7 +351,7 @@ fn inside(len: usize, room: usize, what: &str) -> Result<()> {
     if len <= room {
         return Ok(());
     }
-    Err(Error::Device {
-        what: format!("{what} of {len} bytes does not fit {room}"),
-    })
+    Err(Error::device(format!(
+        "{what} of {len} bytes does not fit {room}"
+    )))
 }

@@ -52,11 +52,9 @@ mod gpu_tests;
 #[cfg(test)]
 mod jpeg_thread_tests;
 #[cfg(test)]
-mod scene;
-#[cfg(test)]
-mod standin;
-#[cfg(test)]
 mod standin_tests;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use context::Context;
 pub use context::RawStream;

@@ -58,9 +58,7 @@ impl Module {
         names: [&str; N],
     ) -> Result<[Self; N]> {
         let zeroed = |text: &str| {
-            CString::new(text).map_err(|_| Error::Device {
-                what: "a zero in the text of a kernel".into(),
-            })
+            CString::new(text).map_err(|_| Error::device("a zero in the text of a kernel"))
         };
         let ptx = zeroed(ptx)?;
         let mut module = ptr::null_mut();

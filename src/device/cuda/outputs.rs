@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{Context, Event};
 use super::memory::DeviceBuffer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// All buffers that nobody has.
 #[derive(Debug)]
@@ -60,11 +60,6 @@ impl Outputs {
         self.count
     }
 
-    /// Bytes of each.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// A free one, if there is one now: the one that came back first, whose readers
     /// had most time.
     pub(super) fn take(&self) -> Option<Output> {
@@ -75,6 +70,25 @@ impl Outputs {
         Some(Output {
             idle: Some(free.remove(0)),
             free: Arc::downgrade(&self.free),
+        })
+    }
+
+    /// Memory for a batch of so many bytes.
+    ///
+    /// # Errors
+    /// A batch that is too large, and batches that hold all memory.
+    pub(super) fn take_for(&self, bytes: usize) -> Result<Output> {
+        if bytes > self.bytes {
+            return Err(Error::device(format!(
+                "a batch of {bytes} bytes does not fit the {} that it has on the device",
+                self.bytes
+            )));
+        }
+        self.take().ok_or_else(|| Error::SlotsHeld {
+            what: format!(
+                "all {} batches on the device are held: drop one before the next",
+                self.count
+            ),
         })
     }
 

@@ -90,9 +90,10 @@ impl DeviceRows {
 
     /// A copy for the host. Waits for it.
     pub fn to_host(&self) -> Result<Vec<u8>> {
-        let buffer = self.output.buffer().ok_or_else(|| Error::Device {
-            what: "the rows were given back".into(),
-        })?;
+        let buffer = self
+            .output
+            .buffer()
+            .ok_or_else(|| Error::device("the rows were given back"))?;
         let mut bytes = vec![0; self.len];
         self.stream.download(&mut bytes, buffer)?;
         Ok(bytes)

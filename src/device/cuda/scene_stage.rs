@@ -85,8 +85,10 @@ impl SceneStage {
             .map(|memory| Mapped::new(context, memory))
             .transpose()?;
         let pixels = DeviceBuffer::new(context, room.pixel_bytes as usize, "images of a scene");
-        let pixels = pixels.map_err(|e| Error::Device {
-            what: format!("{e}; a gpu_memory_limit leaves images in the host's memory"),
+        let pixels = pixels.map_err(|e| {
+            Error::device(format!(
+                "{e}; a gpu_memory_limit leaves images in the host's memory"
+            ))
         })?;
         let decoder = room.jpegs.map(|limits| ImageDecoder::new(context, limits));
         Ok(Self {
@@ -113,9 +115,7 @@ impl SceneStage {
             (PixelPlace::Host(at), Some(mapped)) if at <= mapped.len() as u64 => {
                 Ok(mapped.address() + at)
             }
-            _ => Err(Error::Device {
-                what: "an image lies outside of its memory".into(),
-            }),
+            _ => Err(Error::device("an image lies outside of its memory")),
         }
     }
 
@@ -185,9 +185,10 @@ impl SceneStage {
         copy: impl FnOnce(&mut [u8]) -> bool,
         at: u64,
     ) -> Result<bool> {
-        let decoder = self.decoder.as_mut().ok_or_else(|| Error::Device {
-            what: "a coded image, and workers decode all images".into(),
-        })?;
+        let decoder = self
+            .decoder
+            .as_mut()
+            .ok_or_else(|| Error::device("a coded image, and workers decode all images"))?;
         decoder.add(picture, copy, at as usize)
     }
 
@@ -251,20 +252,7 @@ impl SceneStage {
         argument: impl FnOnce(u64) -> T,
     ) -> Result<DeviceRows> {
         let stream = &self.stream.0;
-        if bytes > self.outputs.bytes() {
-            return Err(Error::Device {
-                what: format!(
-                    "a batch of {bytes} bytes does not fit the {} that it has on the device",
-                    self.outputs.bytes()
-                ),
-            });
-        }
-        let mut output = self.outputs.take().ok_or_else(|| Error::SlotsHeld {
-            what: format!(
-                "all {} batches on the device are held: drop one before the next",
-                self.outputs.count()
-            ),
-        })?;
+        let mut output = self.outputs.take_for(bytes)?;
         for event in output.after() {
             stream.wait_for(event)?;
         }

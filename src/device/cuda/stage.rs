@@ -180,20 +180,7 @@ impl Lane {
 
     /// A free output of so many bytes at least: written by nobody before [`Output::after`].
     pub(super) fn output(&self, bytes: usize) -> Result<Output> {
-        if bytes > self.outputs.bytes() {
-            return Err(Error::Device {
-                what: format!(
-                    "a batch of {bytes} bytes does not fit the {} that it has on the device",
-                    self.outputs.bytes()
-                ),
-            });
-        }
-        self.outputs.take().ok_or_else(|| Error::SlotsHeld {
-            what: format!(
-                "all {} batches on the device are held: drop one before the next",
-                self.outputs.count()
-            ),
-        })
+        self.outputs.take_for(bytes)
     }
 
     /// Runs `put`, which puts a batch's work into the stream, and keeps what that
@@ -220,9 +207,7 @@ impl Lane {
         let waits = || (output.after().iter()).try_for_each(|event| self.stream.wait_for(event));
         let done = match output.buffer() {
             Some(buffer) => waits().and_then(|()| put(self, &kept, buffer)),
-            None => Err(Error::Device {
-                what: "a batch's memory was given away twice".into(),
-            }),
+            None => Err(Error::device("a batch's memory was given away twice")),
         };
         match done {
             Ok(work) => {
@@ -244,9 +229,7 @@ impl Lane {
     /// There is none, or somebody has its memory yet; a device error.
     pub(super) fn finish(&mut self) -> Result<DeviceRows> {
         let Some(begun) = self.begun.pop_front() else {
-            return Err(Error::Device {
-                what: "the end of a batch that was not begun".into(),
-            });
+            return Err(Error::device("the end of a batch that was not begun"));
         };
         let Begun {
             work,
@@ -257,9 +240,7 @@ impl Lane {
         let mut output = match Arc::try_unwrap(output) {
             Ok(output) => output,
             Err(_) => {
-                let why = Error::Device {
-                    what: "the end of a batch that others write yet".into(),
-                };
+                let why = Error::device("the end of a batch that others write yet");
                 return Err(self.strand(kept, why));
             }
         };
@@ -327,9 +308,7 @@ impl RowsStage {
         self.reap()?;
         let (_, room) = self.lane.ring.on_device(&slot)?;
         if bytes > room {
-            return Err(Error::Device {
-                what: format!("{bytes} bytes of a slot of {room}"),
-            });
+            return Err(Error::device(format!("{bytes} bytes of a slot of {room}")));
         }
         let output = self.lane.output(bytes)?;
         let kept = Kept {

@@ -10,8 +10,8 @@ use nix::unistd::{ForkResult, fork};
 
 use crate::cut::crop::CropStep;
 use crate::device::Upload;
-use crate::device::cuda::scene::Scene;
-use crate::device::cuda::standin::{with_compiled, with_standin};
+use crate::device::cuda::tests::ring::TestRing;
+use crate::device::cuda::tests::standin::{with_compiled, with_standin};
 use crate::device::cuda::{Context, CropStage, DeviceRows, RowsStage};
 use crate::device::launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::probe;
@@ -108,13 +108,13 @@ fn open() -> Arc<Context> {
     Context::open(0).unwrap()
 }
 
-fn crops(slots: u32, outputs: usize) -> (Scene, CropStage) {
-    let scene = Scene::new(slots, ROWS as u32, ROWS * CAPACITY);
+fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
+    let scene = TestRing::new(slots, ROWS as u32, ROWS * CAPACITY);
     let stage = CropStage::new(&open(), scene.ring(), shape(outputs)).unwrap();
     (scene, stage)
 }
 
-fn submit(scene: &mut Scene, stage: &mut CropStage, batch: u8, read: Upload) -> DeviceRows {
+fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: Upload) -> DeviceRows {
     let slot = scene.held(&slot_bytes(batch));
     stage
         .submit(slot, &rows(), PLACES, &emission(), read)
@@ -477,7 +477,7 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
         &[],
         || {
             let (mut scene, mut stage) = crops(1, 1);
-            let mut other = Scene::new(1, ROWS as u32, ROWS * CAPACITY);
+            let mut other = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
             let slot = other.held(&[]);
             let e = stage.submit(slot, &rows(), PLACES, &emission(), Upload::InPlace);
             assert!(e.unwrap_err().to_string().contains("another ring"));
@@ -509,7 +509,7 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
 #[test]
 fn finished_rows_are_one_copy() {
     let log = with_standin(&test("finished_rows_are_one_copy"), &[], || {
-        let mut scene = Scene::new(1, ROWS as u32, 4096);
+        let mut scene = TestRing::new(1, ROWS as u32, 4096);
         let mut stage = RowsStage::new(&open(), scene.ring(), 1, 3000).unwrap();
         let bytes: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
         let rows = stage.submit_rows(scene.held(&bytes), 2500).unwrap();
@@ -529,7 +529,7 @@ fn finished_rows_are_one_copy() {
 
 /// What a stage's start says, with the environment of the test.
 fn refusal() -> String {
-    let scene = Scene::new(1, ROWS as u32, ROWS * CAPACITY);
+    let scene = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
     let started = Context::open(0).and_then(|c| CropStage::new(&c, scene.ring(), shape(2)));
     let e = started.unwrap_err();
     assert!(matches!(e, Error::Device { .. }), "{e:?}");
@@ -647,7 +647,7 @@ fn the_memory_that_is_left_is_read_at_the_start_and_now() {
             assert_eq!(context.free_bytes_at_start(), 7 << 30);
             assert_eq!(context.free_bytes().unwrap(), 7 << 30);
             assert_eq!(context.device().name, "Stand-in 0");
-            let scene = Scene::new(1, ROWS as u32, ROWS * CAPACITY);
+            let scene = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
             let stage = CropStage::new(&context, scene.ring(), shape(2)).unwrap();
             assert_eq!(stage.pinned_bytes(), scene.ring().bytes());
         },

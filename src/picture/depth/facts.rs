@@ -7,11 +7,11 @@ use std::io::{Read, SeekFrom};
 use ::tiff::decoder::{Decoder, Limits as TiffLimits};
 
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::fault::unreadable;
 use crate::picture::format::Format;
 use crate::picture::limits::Limits;
 use crate::picture::npy::{self, Numbers};
 use crate::picture::openexr;
+use crate::picture::reader::unreadable;
 use crate::picture::reader::{PictureFile, Reader, Window};
 use crate::sys::panics::caught;
 
@@ -64,8 +64,7 @@ impl Facts {
                 Self::of_tiff(file, limits)
             }
             [0x76, 0x2f, 0x31, 0x01, ..] => Self::of_openexr(file, limits),
-            _ => Err(SampleFault::new(
-                FaultKind::Unsupported,
+            _ => Err(FaultKind::Unsupported.fault(
                 "the depth is no PNG, TIFF, OpenEXR or array of NumPy (.npy): write it as one of \
                  them",
             )),
@@ -144,13 +143,11 @@ pub(super) fn tiff_fault(e: ::tiff::TiffError) -> SampleFault {
 }
 
 pub(super) fn corrupt(what: &str) -> SampleFault {
-    SampleFault::new(FaultKind::Corrupt, format!("the depth {what}"))
+    FaultKind::Corrupt.fault(format!("the depth {what}"))
 }
 
 #[cfg(feature = "codecs")]
 pub(super) fn in_colour() -> SampleFault {
-    SampleFault::new(
-        FaultKind::Unsupported,
-        "the depth is in colours, which tell no distance: write it with one channel",
-    )
+    FaultKind::Unsupported
+        .fault("the depth is in colours, which tell no distance: write it with one channel")
 }

@@ -50,7 +50,7 @@ pub(super) fn read(file: &[u8], levels: &mut Vec<f32>) -> Result<(), SampleFault
                 "the depth has numbers of type {}{bytes}: use f2, f4, f8, u1 to u8 or i1 to i8",
                 char::from(kind)
             );
-            return Err(SampleFault::new(FaultKind::Unsupported, what));
+            return Err(FaultKind::Unsupported.fault(what));
         }
     }
     Ok(())

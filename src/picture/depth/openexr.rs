@@ -25,13 +25,13 @@ pub(super) fn read(
         .from_buffered(Cursor::new(bytes))
         .map_err(|e| {
             let what = format!("the depth is not a readable OpenEXR: {e}");
-            SampleFault::new(FaultKind::Corrupt, what)
+            FaultKind::Corrupt.fault(what)
         })?;
     let layer = image.layer_data;
     let found = (layer.size.width(), layer.size.height());
     if found != (size.0 as usize, size.1 as usize) {
         let what = "the depth's data window is not its display window: write all pixels";
-        return Err(SampleFault::new(FaultKind::Unsupported, what));
+        return Err(FaultKind::Unsupported.fault(what));
     }
     let channels = &layer.channel_data.list;
     let named = |wanted: &str| {

@@ -6,8 +6,8 @@
 use std::io::ErrorKind;
 
 use crate::error::SampleFault;
-use crate::picture::fault::unreadable;
 use crate::picture::reader::PictureFile;
+use crate::picture::reader::unreadable;
 
 /// The bytes of a file, from front to back.
 pub(crate) trait HeaderBytes {

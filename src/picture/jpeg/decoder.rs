@@ -281,26 +281,25 @@ fn fatal(words: &str) -> SampleFault {
 
 #[cold]
 fn corrupt(reason: impl Into<String>) -> SampleFault {
-    SampleFault::new(FaultKind::Corrupt, reason)
+    FaultKind::Corrupt.fault(reason)
 }
 
 #[cold]
 fn no_memory() -> SampleFault {
-    SampleFault::new(FaultKind::NoMemory, "no memory for a JPEG decoder")
+    FaultKind::NoMemory.fault("no memory for a JPEG decoder")
 }
 
 #[cold]
 fn too_large(reason: impl Into<String>) -> SampleFault {
-    SampleFault::new(FaultKind::TooLarge, reason)
+    FaultKind::TooLarge.fault(reason)
 }
 
 #[cold]
 fn cut_off(bytes: &[u8]) -> SampleFault {
     let len = bytes.len();
-    SampleFault::new(
-        FaultKind::Truncated,
-        format!("JPEG cut off: {len} bytes without an end-of-image marker"),
-    )
+    FaultKind::Truncated.fault(format!(
+        "JPEG cut off: {len} bytes without an end-of-image marker"
+    ))
 }
 
 /// Adobe's inverted CMYK to RGB, as Pillow converts it. Pillow takes all CMYK

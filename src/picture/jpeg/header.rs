@@ -278,18 +278,17 @@ pub(super) fn find_ff(bytes: &[u8]) -> Option<usize> {
 }
 
 fn corrupt(reason: impl Into<String>) -> SampleFault {
-    SampleFault::new(FaultKind::Corrupt, reason)
+    FaultKind::Corrupt.fault(reason)
 }
 
 fn unsupported(reason: impl Into<String>) -> SampleFault {
-    SampleFault::new(FaultKind::Unsupported, reason)
+    FaultKind::Unsupported.fault(reason)
 }
 
 fn truncated(len: u64) -> SampleFault {
-    SampleFault::new(
-        FaultKind::Truncated,
-        format!("JPEG header cut off: the file ends after {len} bytes"),
-    )
+    FaultKind::Truncated.fault(format!(
+        "JPEG header cut off: the file ends after {len} bytes"
+    ))
 }
 
 /// Whose bytes these are was found out before: `picture::format`.

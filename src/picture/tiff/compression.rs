@@ -208,10 +208,9 @@ fn check_window(data: &[u8], chunk: u64) -> Result<(), SampleFault> {
     if window <= most {
         return Ok(());
     }
-    Err(SampleFault::new(
-        FaultKind::TooLarge,
-        format!("TIFF: Zstandard with a window of {window} bytes, over {most}: write it again"),
-    ))
+    Err(FaultKind::TooLarge.fault(format!(
+        "TIFF: Zstandard with a window of {window} bytes, over {most}: write it again"
+    )))
 }
 
 fn unpack_webp(chunk: &Chunk, data: &[u8], to: &mut [u8]) -> Result<(), SampleFault> {

@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
 use super::fault::{corrupt, truncated, unsupported};
 use crate::error::SampleFault;
-use crate::picture::fault::unreadable;
 use crate::picture::reader::Reader;
+use crate::picture::reader::unreadable;
 
 /// The most values of a tag: strips of a picture of so many rows.
 const MOST_VALUES: u64 = 1 << 18;

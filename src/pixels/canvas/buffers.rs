@@ -41,6 +41,18 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Bytes from the start of their buffer on, row by row.
+    pub(super) fn tight(width: usize, height: usize, placement: Placement) -> Self {
+        Self {
+            is_floats: false,
+            first: 0,
+            stride: width,
+            width,
+            height,
+            placement,
+        }
+    }
+
     pub(super) fn of<'a, T>(&self, values: &'a [T]) -> View<'a, T> {
         View {
             pixels: &values.as_chunks().0[self.first..],

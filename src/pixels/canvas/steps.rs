@@ -69,14 +69,7 @@ impl Canvas {
         let bytes = 3 * width * height;
         self.home();
         fit(&mut self.bytes.here, bytes);
-        self.at = Part {
-            is_floats: false,
-            first: 0,
-            stride: width,
-            width,
-            height,
-            placement,
-        };
+        self.at = Part::tight(width, height, placement);
         &mut self.bytes.here[..bytes]
     }
 
@@ -92,11 +85,7 @@ impl Canvas {
         fit(&mut self.floats.here, 3 * width * height);
         self.at = Part {
             is_floats: true,
-            first: 0,
-            stride: width,
-            width,
-            height,
-            placement,
+            ..Part::tight(width, height, placement)
         };
         &mut self.floats.here[..3 * width * height]
     }
@@ -114,12 +103,9 @@ impl Canvas {
         self.home();
         std::mem::swap(&mut self.bytes.here, buffer);
         self.at = Part {
-            is_floats: false,
             first,
             stride,
-            width,
-            height,
-            placement,
+            ..Part::tight(width, height, placement)
         };
     }
 

@@ -25,10 +25,8 @@
 //! - `passes`: one row across or down, by `scalar`, `sse41` or `avx2`; `lanes`: weights in
 //!   the order that the latter two read them;
 //! - `pick`: nearest neighbour; `rows`: pictures that come row by row; `floats`: pixels
-//!   that are floats;
-//! - `reference`: the plain formula, for tests and benches.
+//!   that are floats.
 
-pub(crate) mod reference;
 mod scalar;
 
 #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,11 @@
+mod reference;
+
 use fast_image_resize as fir;
 use proptest::prelude::*;
 
 use crate::cut::needs::window_bytes;
 use crate::pixels::resample::axes::PIXEL;
-use crate::pixels::resample::reference::{resample_f32, resample_f64};
+use crate::pixels::resample::tests::reference::{resample_f32, resample_f64};
 use crate::pixels::resample::*;
 use crate::pixels::view::{Pixel, View};
 use crate::recipe::weights::Filter;

@@ -4,7 +4,7 @@
 //! Pure; knows no policy.
 
 use crate::recipe::geometry::Uniform;
-use crate::recipe::step::{Augment, Step};
+use crate::recipe::step::Augment;
 use crate::recipe::steps::Sink;
 use crate::recipe::values::{Interpolation, PerChannel};
 
@@ -131,8 +131,6 @@ pub(crate) fn moved(times: u32, steps: &mut dyn Sink) {
         fill: [0; 3],
     };
     for _ in 0..times.min(2) {
-        let step = Kind::ShearX.step(0.0, look);
-        step.into_iter()
-            .for_each(|step| steps.push(Step::Augment(step)));
+        steps.augment(Kind::ShearX.step(0.0, look));
     }
 }

@@ -2,6 +2,7 @@
 //! that can be mixed.
 
 use super::super::extent::RowExtent;
+use super::super::ranges::{count, number, probability};
 use super::super::tensor::Dtype;
 use super::{Choice, MixOp, Mixing};
 
@@ -27,12 +28,7 @@ impl Mixing {
         labels: Option<(&str, u32)>,
     ) -> Result<(), Fault> {
         let whole = |message: String| (None, format!("mixing: {message}"));
-        if !(1..=MAX_CLASSES).contains(&self.num_classes) {
-            return Err(whole(format!(
-                "num_classes is {}: use 1 to {MAX_CLASSES}",
-                self.num_classes
-            )));
-        }
+        count("num_classes", self.num_classes, MAX_CLASSES).map_err(whole)?;
         if let Some((op, classes)) = labels.filter(|(_, classes)| self.num_classes < *classes) {
             return Err(whole(format!(
                 "num_classes is {}, and {op} gives {classes} labels: use {classes}",
@@ -104,7 +100,7 @@ impl MixOp {
                         "decay_power is {decay_power}: use more than 0, at most 100"
                     ));
                 }
-                between("max_soft", *max_soft, 0.5)
+                number("max_soft", *max_soft, 0.0, 0.5)
             }
             Self::OneOf(choices) => one_of(choices),
             Self::MixupCutmix {
@@ -129,11 +125,11 @@ impl MixOp {
                         alpha(what, a)?;
                     }
                 }
-                between("p", *p, 1.0)?;
-                between("switch_p", *switch_p, 1.0)?;
-                between("label_smoothing", *label_smoothing, 1.0)
+                probability(*p)?;
+                number("switch_p", *switch_p, 0.0, 1.0)?;
+                number("label_smoothing", *label_smoothing, 0.0, 1.0)
             }
-            Self::LabelSmoothing { epsilon } => between("epsilon", *epsilon, 1.0),
+            Self::LabelSmoothing { epsilon } => number("epsilon", *epsilon, 0.0, 1.0),
         }
     }
 }
@@ -153,7 +149,7 @@ fn one_of(choices: &[Choice]) -> Result<(), String> {
                 op.name()
             )));
         }
-        between("p", *p, 1.0).map_err(fault)?;
+        probability(*p).map_err(fault)?;
         op.check()
             .map_err(|message| fault(format!("{}: {message}", op.name())))?;
     }
@@ -171,13 +167,6 @@ fn alpha(what: &str, a: f64) -> Result<(), String> {
     Err(format!(
         "{what} is {a}: use more than 0, at most {MAX_ALPHA}"
     ))
-}
-
-fn between(what: &str, v: f64, most: f64) -> Result<(), String> {
-    if (0.0..=most).contains(&v) {
-        return Ok(());
-    }
-    Err(format!("{what} is {v}: use 0 to {most}"))
 }
 
 #[cfg(test)]

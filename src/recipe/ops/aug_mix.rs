@@ -4,19 +4,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::distribution::{beta, dirichlet, sign};
 use crate::recipe::augment::kind::{Kind, Look, happens, moved, one_of};
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::{count, number};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
+use crate::recipe::ranges::{count, number, probability};
+use crate::recipe::step::Augment;
+use crate::recipe::steps::Sink;
 use crate::recipe::values::{ChainDepth, Interpolation};
 
 described! {
@@ -28,34 +24,24 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct AugMix {
         /// The probability, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 0.5,
         /// Of the Dirichlet and beta distributions of the weights, 0.01 to 100.
-        pub alpha: f64,
+        pub alpha: f64 = 0.1,
         /// 1 to 8.
-        pub width: u32,
+        pub width: u32 = 3,
         /// Operations of a chain, 1 to 8, or `random`: 1 to 3.
-        pub depth: ChainDepth,
+        pub depth: ChainDepth = ChainDepth::Fixed(1),
         /// 0.1 to 10; levels are uniform from 0.1 to it.
-        pub severity: f64,
-    }
-}
-
-impl Default for AugMix {
-    fn default() -> Self {
-        Self {
-            p: 0.5,
-            alpha: 0.1,
-            width: 3,
-            depth: ChainDepth::Fixed(1),
-            severity: 1.0,
-        }
+        pub severity: f64 = 1.0,
     }
 }
 
 impl Operation for AugMix {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         number("alpha", self.alpha, 0.01, 100.0)?;
         number("severity", self.severity, 0.1, 10.0)?;
         count("width", self.width, MOST)?;
@@ -65,21 +51,31 @@ impl Operation for AugMix {
         }
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        draw(self, size, random, &mut |step| {
-            steps.push(Step::Augment(step))
-        });
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        if !happens(self.p, on.random) {
+            return Ok(on.size);
+        }
+        let weights: [f64; MOST as usize] = dirichlet(self.alpha, self.width as usize, on.random);
+        let by = beta(self.alpha, on.random);
+        on.steps.push(Step::Augment(Augment::Keep));
+        for weight in weights.iter().take(self.width as usize) {
+            let depth = match self.depth {
+                ChainDepth::Fixed(depth) => depth,
+                ChainDepth::Random => 1 + on.random.next_up_to(DRAWN - 1),
+            };
+            for _ in 0..depth {
+                let kind = one_of(&KINDS, on.random);
+                let level = 0.1 + (self.severity - 0.1) * on.random.next_f64();
+                let sign = sign(on.random);
+                on.steps
+                    .augment(kind.step(amount(kind, level, sign, on.size), LOOK));
+            }
+            let weight = *weight as f32;
+            on.steps.push(Step::Augment(Augment::Add { weight }));
+        }
+        on.steps
+            .push(Step::Augment(Augment::Blend { by: by as f32 }));
+        Ok(on.size)
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -94,10 +90,6 @@ impl Operation for AugMix {
             });
         }
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 
@@ -143,31 +135,4 @@ pub(crate) fn amount(kind: Kind, level: f64, sign: f64, size: (u32, u32)) -> f64
         Kind::TranslateX | Kind::TranslateY => whole(kind.side(size) / 3.0) * sign,
         _ => 0.0,
     }
-}
-
-fn draw(o: &AugMix, size: (u32, u32), random: &mut impl Uniform, push: &mut impl FnMut(Augment)) {
-    if !happens(o.p, random) {
-        return;
-    }
-    let weights: [f64; MOST as usize] = dirichlet(o.alpha, o.width as usize, random);
-    let by = beta(o.alpha, random);
-    push(Augment::Keep);
-    for weight in weights.iter().take(o.width as usize) {
-        let depth = match o.depth {
-            ChainDepth::Fixed(depth) => depth,
-            ChainDepth::Random => 1 + random.next_up_to(DRAWN - 1),
-        };
-        for _ in 0..depth {
-            let kind = one_of(&KINDS, random);
-            let level = 0.1 + (o.severity - 0.1) * random.next_f64();
-            let sign = sign(random);
-            kind.step(amount(kind, level, sign, size), LOOK)
-                .into_iter()
-                .for_each(&mut *push);
-        }
-        push(Augment::Add {
-            weight: *weight as f32,
-        });
-    }
-    push(Augment::Blend { by: by as f32 });
 }

@@ -3,19 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::distribution::sign;
 use crate::recipe::augment::kind::{Kind, happens, moved};
 use crate::recipe::augment::paddle;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+};
 
 described! {
     example: "auto_augment: {}";
@@ -39,33 +33,31 @@ pub enum AutoPolicy {
 }
 
 impl Operation for AutoAugment {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        draw(size, random, &mut |step| steps.push(Step::Augment(step)));
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let at = on.random.next_up_to(PAIRS.len() as u32 - 1) as usize;
+        let (first, second) = PAIRS[at];
+        for (p, kind, strength) in [first, second] {
+            let done = happens(p, on.random);
+            let sign = sign(on.random);
+            if done {
+                let strength = paddle::strength(kind, strength);
+                on.steps
+                    .augment(paddle::step(kind, strength, sign, on.size, FILL));
+            }
+        }
+        Ok(on.size)
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         most.optionally(|most| moved(2, most));
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 
@@ -106,18 +98,3 @@ pub(crate) const PAIRS: [(Chance, Chance); 25] = [
 
 /// The corners of a shear.
 pub(crate) const FILL: [u8; 3] = [128; 3];
-
-fn draw(size: (u32, u32), random: &mut impl Uniform, push: &mut impl FnMut(Augment)) {
-    let at = random.next_up_to(PAIRS.len() as u32 - 1) as usize;
-    let (first, second) = PAIRS[at];
-    for (p, kind, strength) in [first, second] {
-        let done = happens(p, random);
-        let sign = sign(random);
-        if done {
-            let strength = paddle::strength(kind, strength);
-            paddle::step(kind, strength, sign, size, FILL)
-                .into_iter()
-                .for_each(&mut *push);
-        }
-    }
-}

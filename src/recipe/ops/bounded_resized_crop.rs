@@ -3,18 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::random_resized_crop::RandomResizedCrop;
-use crate::error::SampleFault;
 use crate::recipe::defaults::{is_default, yes};
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Uniform, bounded_box, largest_box};
-use crate::recipe::known::Known;
-use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::Numbers;
+use crate::recipe::geometry::{bounded_box, largest_box};
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, OnDevice, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::ranges::{range, sides};
-use crate::recipe::reach::{Shape, Sides};
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::reach::Shape;
+use crate::recipe::steps::{Over, Sink};
 use crate::recipe::values::{Aspect, Interpolation, Size, Span};
 use crate::recipe::weights::Filter;
 
@@ -75,6 +72,8 @@ impl BoundedResizedCrop {
 }
 
 impl Operation for BoundedResizedCrop {
+    const PARTS: &'static [Part] = &[Part::Crop, Part::Resize];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         sides(self.size)?;
         range("scale", self.scale, 0.0, 1.0)?;
@@ -83,26 +82,17 @@ impl Operation for BoundedResizedCrop {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Crop, Part::Resize]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
-        let rect = bounded_box(width, height, scale, ratio, self.aspect, random);
-        steps.push(Step::Crop(rect));
+        let rect = bounded_box(width, height, scale, ratio, self.aspect, on.random);
+        on.steps.push(Step::Crop(rect));
         // Drawn last, and only where it matters: the box is that of one interpolation.
         let interpolation = match self.interpolation_or {
-            Some(other) if random.next_up_to(1) == 1 => other,
+            Some(other) if on.random.next_up_to(1) == 1 => other,
             _ => self.interpolation,
         };
-        steps.push(Step::Resize {
+        on.steps.push(Step::Resize {
             size: self.size,
             interpolation,
             antialias: self.antialias,
@@ -123,10 +113,6 @@ impl Operation for BoundedResizedCrop {
             antialias: self.antialias,
         });
         (self.size.height, self.size.width)
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn with_size(&self, size: Sides) -> Option<Self> {

@@ -2,16 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
+use crate::recipe::operation::{
+    DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
+};
 use crate::recipe::tensor::Dtype;
-use crate::recipe::unit::Part;
 
 described! {
     example: "cast: {dtype: f16}";
@@ -27,25 +22,18 @@ described! {
 }
 
 impl Operation for Cast {
+    const PARTS: &'static [Part] = &[Part::Cast];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.values.fit(self.dtype)?;
         known.floats = self.dtype != Dtype::U8;
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Cast]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Cast(self.dtype));
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Cast(self.dtype));
+        Ok(on.size)
     }
 
     fn rights(&self) -> Rights {

@@ -2,18 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
 use crate::recipe::geometry::Rect;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{OnDevice, Operation, Rights};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, OnDevice, Operation, Part, Rights, SampleFault, Sides, Step,
+};
 use crate::recipe::ranges::sides;
-use crate::recipe::reach::{Reach, Sides};
+use crate::recipe::reach::Reach;
 use crate::recipe::sizes::fits;
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Presence, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::steps::{Over, Presence};
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Rounding, Size};
 
 described! {
@@ -114,6 +111,9 @@ impl CenterCrop {
 }
 
 impl Operation for CenterCrop {
+    const PARTS: &'static [Part] = &[Part::Crop, Part::Pad];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         match (self.size, self.ratio) {
             (Some(size), None) => {
@@ -140,7 +140,7 @@ impl Operation for CenterCrop {
 
     fn parts(&self) -> &'static [Part] {
         match self.pads() {
-            true => &[Part::Crop, Part::Pad],
+            true => Self::PARTS,
             false => &[Part::Crop],
         }
     }
@@ -156,21 +156,15 @@ impl Operation for CenterCrop {
 
     /// Crops before it pads: along each side one of both is nothing, so the order changes
     /// no pixel, and the border is never larger than what is made.
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        let to = self.output(size);
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let to = self.output(on.size);
         if !self.pad_if_needed {
-            fits(to.into(), size, "center_crop", "use a resize before it")?;
+            fits(to.into(), on.size, "center_crop", "use a resize before it")?;
         }
-        let part = self.part(size);
-        steps.push(Step::Crop(part));
+        let part = self.part(on.size);
+        on.steps.push(Step::Crop(part));
         if let Some(padding) = self.padding(part, to) {
-            steps.push(pad(known, padding));
+            on.steps.push(pad(on.known, padding));
         }
         Ok(to)
     }

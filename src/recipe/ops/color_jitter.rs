@@ -2,17 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{OnDevice, Operation, Rights, lowest};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, OnDevice, Operation, Part, Rights, SampleFault, Sides, Step,
+    Uniform, lowest,
+};
 use crate::recipe::ranges::{MAX_FACTOR, probability, range};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
 use crate::recipe::values::{JitterStyle, Span};
 
 described! {
@@ -26,41 +22,28 @@ described! {
     pub struct ColorJitter {
         /// Range of the factor of brightness.
         #[serde(deserialize_with = "Span::around_one")]
-        pub brightness: Span,
+        pub brightness: Span = Span(1.0, 1.0),
         /// Range of the factor of contrast.
         #[serde(deserialize_with = "Span::around_one")]
-        pub contrast: Span,
+        pub contrast: Span = Span(1.0, 1.0),
         /// Range of the factor of saturation.
         #[serde(deserialize_with = "Span::around_one")]
-        pub saturation: Span,
+        pub saturation: Span = Span(1.0, 1.0),
         /// As a part of the colour circle, -0.5 to 0.5.
         #[serde(deserialize_with = "Span::around_zero")]
-        pub hue: Span,
+        pub hue: Span = Span(0.0, 0.0),
         /// The probability, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 1.0,
         /// The four changes are made in a drawn order.
-        pub random_order: bool,
+        pub random_order: bool = true,
         /// Whose arithmetic it has.
-        pub style: JitterStyle,
-    }
-}
-
-/// Changes nothing.
-impl Default for ColorJitter {
-    fn default() -> Self {
-        Self {
-            brightness: Span(1.0, 1.0),
-            contrast: Span(1.0, 1.0),
-            saturation: Span(1.0, 1.0),
-            hue: Span(0.0, 0.0),
-            p: 1.0,
-            random_order: true,
-            style: JitterStyle::Tensor,
-        }
+        pub style: JitterStyle = JitterStyle::Tensor,
     }
 }
 
 impl Operation for ColorJitter {
+    const PARTS: &'static [Part] = &[Part::Color];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels_of_rgb("changes colours of rgb levels")?;
         if self.style == JitterStyle::Pillow {
@@ -78,29 +61,23 @@ impl Operation for ColorJitter {
 
     fn parts(&self) -> &'static [Part] {
         match self.style {
-            JitterStyle::Tensor => &[Part::Color],
+            JitterStyle::Tensor => Self::PARTS,
             // As a policy's: several steps in a drawn order, of which one sees the whole
             // picture.
             JitterStyle::Pillow => &[Part::Augment],
         }
     }
 
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() >= self.p && self.p < 1.0 {
-            return Ok(size);
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        if on.random.next_f64() >= self.p && self.p < 1.0 {
+            return Ok(on.size);
         }
         let factors = [self.brightness, self.contrast, self.saturation, self.hue]
-            .map(|span: Span| span.draw(random));
+            .map(|span: Span| span.draw(on.random));
         let mut order = [0usize, 1, 2, 3];
         if self.random_order {
             for i in (1..order.len()).rev() {
-                order.swap(i, random.next_up_to(i as u32) as usize);
+                order.swap(i, on.random.next_up_to(i as u32) as usize);
             }
         }
         let nothing = [
@@ -115,7 +92,7 @@ impl Operation for ColorJitter {
                 continue;
             }
             let factor = factors[i] as f32;
-            steps.push(match i {
+            on.steps.push(match i {
                 _ if self.style == JitterStyle::Pillow => Step::Augment(pillow(i, factors[i])),
                 0 => Step::Brightness(factor),
                 1 => Step::Contrast(factor),
@@ -123,15 +100,11 @@ impl Operation for ColorJitter {
                 _ => Step::Hue(factor),
             });
         }
-        Ok(size)
+        Ok(on.size)
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         most.optionally(|most| lowest(self, known, size, most))
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn rights(&self) -> Rights {

@@ -2,15 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::{Known, Values};
-use crate::recipe::operation::{OnDevice, Operation, Rights};
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
+use crate::recipe::known::Values;
+use crate::recipe::operation::{
+    DrawContext, Known, OnDevice, Operation, Part, Rights, SampleFault, Sides, Step,
+};
 use crate::recipe::values::{ColorSpace, WhitePoint};
 
 described! {
@@ -38,6 +34,9 @@ impl ConvertColor {
 }
 
 impl Operation for ConvertColor {
+    const PARTS: &'static [Part] = &[Part::Color];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels_of_rgb("does not give rgb levels")?;
         if known.channels == 1 {
@@ -52,19 +51,9 @@ impl Operation for ConvertColor {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Color]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Convert(self.to, self.white_point));
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Convert(self.to, self.white_point));
+        Ok(on.size)
     }
 
     fn rights(&self) -> Rights {

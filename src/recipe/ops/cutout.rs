@@ -2,18 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::kind::{happens, levels};
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Rect, Uniform};
-use crate::recipe::known::{Known, Values};
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::{MAX_SIDE, count, number, whole_levels};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Erased, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::geometry::Rect;
+use crate::recipe::known::Values;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
+use crate::recipe::ranges::{MAX_SIDE, count, probability, whole_levels};
+use crate::recipe::step::{Augment, Erased};
+use crate::recipe::steps::Sink;
 use crate::recipe::values::PerChannel;
 
 described! {
@@ -27,33 +25,23 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct Cutout {
         /// The probability, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 1.0,
         /// Squares, 1 to 64.
-        pub holes: u32,
+        pub holes: u32 = 1,
         /// The side of a square, pixels.
-        pub length: u32,
+        pub length: u32 = 112,
         /// Levels; none: a colour of whole numbers from 0 to 255 that is drawn for each hole,
         /// in a file `random`.
         #[serde(with = "drawn")]
-        pub value: Option<PerChannel>,
-    }
-}
-
-/// One square of 112 pixels, black.
-impl Default for Cutout {
-    fn default() -> Self {
-        Self {
-            p: 1.0,
-            holes: 1,
-            length: 112,
-            value: Some(PerChannel::default()),
-        }
+        pub value: Option<PerChannel> = Some(PerChannel::default()),
     }
 }
 
 impl Operation for Cutout {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         count("holes", self.holes, MOST_HOLES)?;
         count("length", self.length, MAX_SIDE)?;
         let value = self.value.unwrap_or_default();
@@ -64,21 +52,33 @@ impl Operation for Cutout {
         whole_levels("value", value)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        draw(self, size, random, &mut |rect, color| {
-            steps.push(hole(known, rect, color))
-        });
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
+        if !happens(self.p, on.random) {
+            return Ok(on.size);
+        }
+        for _ in 0..self.holes {
+            let (top, bottom) = side(
+                on.random.next_up_to(height.saturating_sub(1)),
+                self.length,
+                height,
+            );
+            let (left, right) = side(
+                on.random.next_up_to(width.saturating_sub(1)),
+                self.length,
+                width,
+            );
+            let drawn = [(); 3].map(|()| on.random.next_up_to(255) as f32);
+            let rect = Rect {
+                left,
+                top,
+                width: right - left,
+                height: bottom - top,
+            };
+            let color = self.value.unwrap_or(PerChannel(drawn));
+            on.steps.push(hole(on.known, rect, color));
+        }
+        Ok(on.size)
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -87,37 +87,6 @@ impl Operation for Cutout {
             most.optionally(|most| most.push(step));
         }
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
-    }
-}
-
-fn draw(
-    o: &Cutout,
-    (height, width): (u32, u32),
-    random: &mut impl Uniform,
-    push: &mut impl FnMut(Rect, PerChannel),
-) {
-    if !happens(o.p, random) {
-        return;
-    }
-    for _ in 0..o.holes {
-        let (top, bottom) = side(
-            random.next_up_to(height.saturating_sub(1)),
-            o.length,
-            height,
-        );
-        let (left, right) = side(random.next_up_to(width.saturating_sub(1)), o.length, width);
-        let drawn = [(); 3].map(|()| random.next_up_to(255) as f32);
-        let rect = Rect {
-            left,
-            top,
-            width: right - left,
-            height: bottom - top,
-        };
-        push(rect, o.value.unwrap_or(PerChannel(drawn)));
     }
 }
 

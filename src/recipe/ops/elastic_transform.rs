@@ -2,17 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::ranges::number;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
 use crate::recipe::values::{Interpolation, PerChannel, two};
 
 described! {
@@ -25,29 +19,20 @@ described! {
     pub struct ElasticTransform {
         /// How far pixels move: one number, or `[along the width, along the height]`.
         #[serde(deserialize_with = "two")]
-        pub alpha: [f64; 2],
+        pub alpha: [f64; 2] = [50.0; 2],
         /// Deviation of the blur, pixels, at most 64; 0 of both: none.
         #[serde(deserialize_with = "two")]
-        pub sigma: [f64; 2],
+        pub sigma: [f64; 2] = [5.0; 2],
         /// `nearest` or `bilinear`.
-        pub interpolation: Interpolation,
+        pub interpolation: Interpolation = Interpolation::Bilinear,
         /// The colour where there is no picture.
-        pub fill: PerChannel,
-    }
-}
-
-impl Default for ElasticTransform {
-    fn default() -> Self {
-        Self {
-            alpha: [50.0; 2],
-            sigma: [5.0; 2],
-            interpolation: Interpolation::Bilinear,
-            fill: PerChannel::default(),
-        }
+        pub fill: PerChannel = PerChannel::default(),
     }
 }
 
 impl Operation for ElasticTransform {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         for alpha in self.alpha {
             number("alpha", alpha, 0.0, MOST_ALPHA)?;
@@ -74,29 +59,15 @@ impl Operation for ElasticTransform {
         known.color("fill", self.fill.0)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Elastic {
-            key: (random.next_f64() * (1u64 << 53) as f64) as u64,
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Elastic {
+            key: (on.random.next_f64() * (1u64 << 53) as f64) as u64,
             alpha: self.alpha,
             sigma: self.sigma,
             interpolation: self.interpolation,
-            fill: known.in_memory(self.fill.0),
+            fill: on.known.in_memory(self.fill.0),
         });
-        Ok(size)
-    }
-
-    fn draws(&self) -> bool {
-        true
+        Ok(on.size)
     }
 }
 

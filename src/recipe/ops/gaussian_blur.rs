@@ -2,16 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides, Step};
 use crate::recipe::ranges::range;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
 use crate::recipe::values::{Size, Span};
 
 described! {
@@ -44,6 +37,8 @@ impl GaussianBlur {
 }
 
 impl Operation for GaussianBlur {
+    const PARTS: &'static [Part] = &[Part::Blur];
+
     fn check(&self, _known: &mut Known) -> Result<(), String> {
         let k = self.kernel_size;
         for side in [k.height, k.width] {
@@ -55,25 +50,11 @@ impl Operation for GaussianBlur {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Blur]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Blur {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Blur {
             kernel: self.kernel_size,
-            sigma: self.sigma.draw(random),
+            sigma: self.sigma.draw(on.random),
         });
-        Ok(size)
-    }
-
-    fn draws(&self) -> bool {
-        true
+        Ok(on.size)
     }
 }

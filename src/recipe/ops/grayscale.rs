@@ -2,15 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, OnDevice, Operation, Part, SampleFault, Sides, Step,
+};
 
 described! {
     example: "grayscale: {num_output_channels: 3}";
@@ -20,20 +15,14 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct Grayscale {
         /// 1 or 3.
-        pub num_output_channels: u8,
-    }
-}
-
-/// One channel.
-impl Default for Grayscale {
-    fn default() -> Self {
-        Self {
-            num_output_channels: 1,
-        }
+        pub num_output_channels: u8 = 1,
     }
 }
 
 impl Operation for Grayscale {
+    const PARTS: &'static [Part] = &[Part::Color];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels_of_rgb("is made from rgb levels")?;
         if !matches!(self.num_output_channels, 1 | 3) {
@@ -46,19 +35,9 @@ impl Operation for Grayscale {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Color]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Grayscale);
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Grayscale);
+        Ok(on.size)
     }
 
     fn on_device(&self) -> OnDevice {

@@ -2,18 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::FaultKind;
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Rect, Uniform};
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::{MAX_SIDE, number};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Erased, Step};
-use crate::recipe::steps::{Largest, Sink};
+use crate::recipe::geometry::Rect;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
+use crate::recipe::ranges::{MAX_SIDE, probability};
+use crate::recipe::step::Erased;
 use crate::recipe::tensor::MemoryLayout;
-use crate::recipe::unit::Part;
 
 described! {
     example: "hide_and_seek: {grids: [0, 16, 32, 44, 56], p: 0.5}";
@@ -29,22 +26,12 @@ described! {
     pub struct HideAndSeek {
         /// Sides of cells, each as likely; 0 hides nothing. 1 to 16 of them, of 8 pixels
         /// or more.
-        pub grids: Vec<u32>,
+        pub grids: Vec<u32> = vec![0, 16, 32, 44, 56],
         /// The probability of each cell, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 0.5,
         /// How the array lies that PaddleClas has there.
         #[serde(skip_serializing_if = "is_nchw")]
-        pub layout: MemoryLayout,
-    }
-}
-
-impl Default for HideAndSeek {
-    fn default() -> Self {
-        Self {
-            grids: vec![0, 16, 32, 44, 56],
-            p: 0.5,
-            layout: MemoryLayout::Nchw,
-        }
+        pub layout: MemoryLayout = MemoryLayout::Nchw,
     }
 }
 
@@ -57,9 +44,11 @@ const LEAST_CELL: u32 = 8;
 const MOST_CELLS: u64 = 65_536;
 
 impl Operation for HideAndSeek {
+    const PARTS: &'static [Part] = &[Part::Erase];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.color("value", [0.0; 3])?;
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         if !(1..=MOST_GRIDS).contains(&self.grids.len()) {
             return Err(format!(
                 "grids has {} values: use 1 to {MOST_GRIDS}",
@@ -75,19 +64,10 @@ impl Operation for HideAndSeek {
         }
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Erase]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
         let last = self.grids.len().saturating_sub(1) as u32;
-        let at = random.next_up_to(last) as usize;
+        let at = on.random.next_up_to(last) as usize;
         let cell = self.grids.get(at).copied().unwrap_or(0);
         if cell == 0 {
             return Ok((height, width));
@@ -95,12 +75,12 @@ impl Operation for HideAndSeek {
         let erase = |rect| Step::Erase {
             rect,
             with: Erased::Value([0.0; 3]),
-            grey: known.is_grey(),
+            grey: on.known.is_grey(),
         };
         if self.layout == MemoryLayout::Nhwc {
             // `img[:, 0:3, 0:cell]`: columns, and all three channels. Other cells lie outside.
-            if random.next_f64() < self.p || self.p >= 1.0 {
-                steps.push(erase(Rect {
+            if on.random.next_f64() < self.p || self.p >= 1.0 {
+                on.steps.push(erase(Rect {
                     width: width.min(CHANNELS),
                     ..Rect::whole((height, width))
                 }));
@@ -109,24 +89,21 @@ impl Operation for HideAndSeek {
         }
         let cells = u64::from(height.div_ceil(cell)) * u64::from(width.div_ceil(cell));
         if cells > MOST_CELLS {
-            return Err(SampleFault::new(
-                FaultKind::TooLarge,
-                format!(
-                    "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, and \
+            return Err(FaultKind::TooLarge.fault(format!(
+                "hide_and_seek cuts {width} x {height} into {cells} cells of {cell}, and \
                      takes at most {MOST_CELLS}: resize before it, or remove small grids"
-                ),
-            ));
+            )));
         }
         // `img[:, x:x_end, y:y_end]`: across runs down.
         for top in (0..width).step_by(cell as usize) {
             for left in (0..height).step_by(cell as usize) {
-                let hides = random.next_f64() < self.p || self.p >= 1.0;
+                let hides = on.random.next_f64() < self.p || self.p >= 1.0;
                 let bottom = (top + cell).min(width).min(height);
                 let right = (left + cell).min(height).min(width);
                 if !hides || bottom <= top || right <= left {
                     continue;
                 }
-                steps.push(erase(Rect {
+                on.steps.push(erase(Rect {
                     left,
                     top,
                     width: right - left,
@@ -138,17 +115,7 @@ impl Operation for HideAndSeek {
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        let step = Step::Erase {
-            rect: Rect::whole(size),
-            with: Erased::Value([0.0; 3]),
-            grey: known.is_grey(),
-        };
-        most.optionally(|most| most.push(step));
-        size
-    }
-
-    fn draws(&self) -> bool {
-        true
+        most.erased(known, size)
     }
 }
 

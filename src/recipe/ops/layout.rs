@@ -2,15 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::steps::Sink;
+use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
 use crate::recipe::tensor::MemoryLayout;
-use crate::recipe::unit::Part;
 
 described! {
     example: "layout: {layout: nchw}";
@@ -25,21 +19,14 @@ described! {
 }
 
 impl Operation for Layout {
+    const PARTS: &'static [Part] = &[];
+    const DRAWS: bool = false;
+
     fn check(&self, _known: &mut Known) -> Result<(), String> {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        _steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        Ok(on.size)
     }
 }

@@ -2,15 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::{Known, Values, unit};
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
+use crate::recipe::known::{Values, unit};
+use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides, Step};
 use crate::recipe::values::PerChannel;
 
 described! {
@@ -43,6 +37,9 @@ impl Normalize {
 }
 
 impl Operation for Normalize {
+    const PARTS: &'static [Part] = &[Part::Normalize];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         let (mean, std) = (self.mean.0, self.std.0);
         known.color("mean", mean)?;
@@ -55,22 +52,12 @@ impl Operation for Normalize {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Normalize]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Normalize {
-            unit: unit(known.values),
-            mean: known.in_memory(self.mean.0),
-            std: known.in_memory(self.std.0),
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Normalize {
+            unit: unit(on.known.values),
+            mean: on.known.in_memory(self.mean.0),
+            std: on.known.in_memory(self.std.0),
         });
-        Ok(size)
+        Ok(on.size)
     }
 }

@@ -2,16 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
+};
 use crate::recipe::ranges::padding;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
 use crate::recipe::values::{Padding, PaddingMode, PerChannel};
 
 described! {
@@ -43,6 +38,9 @@ impl Pad {
 }
 
 impl Operation for Pad {
+    const PARTS: &'static [Part] = &[Part::Pad];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         padding(self.padding)?;
         known.color("fill", self.fill.0)?;
@@ -51,23 +49,13 @@ impl Operation for Pad {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Pad]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        steps.push(Step::Pad {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        on.steps.push(Step::Pad {
             padding: self.padding,
             mode: self.padding_mode,
-            fill: known.in_memory(self.fill.0),
+            fill: on.known.in_memory(self.fill.0),
         });
-        Ok(self.padding.around(size))
+        Ok(self.padding.around(on.size))
     }
 
     fn rights(&self) -> Rights {

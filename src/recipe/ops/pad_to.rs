@@ -2,16 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::FaultKind;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, Rights, SampleFault, Sides, Step,
+};
 use crate::recipe::ranges::{MAX_SIDE, check_side, sides};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::steps::Over;
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 
 described! {
@@ -119,6 +116,9 @@ impl PadTo {
 }
 
 impl Operation for PadTo {
+    const PARTS: &'static [Part] = &[Part::Pad];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.color("fill", self.fill.0)?;
         if self.offset.is_some() && self.anchor != Anchor::TopLeft {
@@ -178,20 +178,12 @@ impl Operation for PadTo {
         }
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Pad]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        let padding = self.padding(size).ok_or_else(|| no_room(self, size))?;
-        steps.push(self.step(known, padding));
-        Ok(padding.around(size))
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let padding = self
+            .padding(on.size)
+            .ok_or_else(|| no_room(self, on.size))?;
+        on.steps.push(self.step(on.known, padding));
+        Ok(padding.around(on.size))
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -234,11 +226,8 @@ fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
         Some([left, top]) => format!(" with {left} pixels at its left and {top} at its top"),
         None => String::new(),
     };
-    SampleFault::new(
-        FaultKind::TooLarge,
-        format!(
-            "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
+    FaultKind::TooLarge.fault(format!(
+        "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
              before pad_to"
-        ),
-    )
+    ))
 }

@@ -2,17 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::distribution::gauss;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::MAX_FACTOR;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::Step;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
+};
+use crate::recipe::ranges::{MAX_FACTOR, number};
 
 described! {
     example: "pca_lighting: {std: 0.1}";
@@ -25,30 +20,18 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct PcaLighting {
         /// The deviation of the noise.
-        pub std: f64,
+        pub std: f64 = 0.1,
         /// Deviation of the data set's colours along each axis, in `unit`s.
-        pub eigenvalues: [f64; 3],
+        pub eigenvalues: [f64; 3] = [0.2175, 0.0188, 0.0045],
         /// Rows are red, green and blue; columns are the axes.
-        pub eigenvectors: [[f64; 3]; 3],
+        pub eigenvectors: [[f64; 3]; 3] = [
+            [-0.5675, 0.7192, 0.4009],
+            [-0.5808, -0.0045, -0.8140],
+            [-0.5836, -0.6948, 0.4203],
+        ],
         /// Levels in 1: 255 where colours are meant as parts of 1, as they usually are;
         /// 1 where levels are.
-        pub unit: f64,
-    }
-}
-
-impl Default for PcaLighting {
-    /// Those of ImageNet, in parts of 1; deviation 0.1.
-    fn default() -> Self {
-        Self {
-            std: 0.1,
-            eigenvalues: [0.2175, 0.0188, 0.0045],
-            eigenvectors: [
-                [-0.5675, 0.7192, 0.4009],
-                [-0.5808, -0.0045, -0.8140],
-                [-0.5836, -0.6948, 0.4203],
-            ],
-            unit: 255.0,
-        }
+        pub unit: f64 = 255.0,
     }
 }
 
@@ -66,14 +49,14 @@ impl PcaLighting {
 }
 
 impl Operation for PcaLighting {
+    const PARTS: &'static [Part] = &[Part::Color];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels_of_rgb("adds to levels of red, green and blue")?;
         if known.channels == 1 {
             return Err("needs three channels, and the pictures are grey".into());
         }
-        if !(0.0..=MAX_FACTOR).contains(&self.std) {
-            return Err(format!("std is {}: use 0 to {MAX_FACTOR}", self.std));
-        }
+        number("std", self.std, 0.0, MAX_FACTOR)?;
         if !(self.unit > 0.0 && self.unit <= MAX_FACTOR) {
             return Err(format!(
                 "unit is {}: use more than 0, at most {MAX_FACTOR} (255 for eigenvalues of \
@@ -95,25 +78,11 @@ impl Operation for PcaLighting {
         }
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Color]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        let alpha = [(); 3].map(|()| self.std * gauss(random));
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let alpha = [(); 3].map(|()| self.std * gauss(on.random));
         // Of red, green and blue, as pixels in memory are.
-        steps.push(Step::Shift(self.noise(alpha)));
-        Ok(size)
-    }
-
-    fn draws(&self) -> bool {
-        true
+        on.steps.push(Step::Shift(self.noise(alpha)));
+        Ok(on.size)
     }
 
     fn rights(&self) -> Rights {

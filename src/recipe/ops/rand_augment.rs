@@ -6,21 +6,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::distribution::sign;
 use crate::recipe::augment::kind::{Kind, Look, happens, levels, moved, one_of};
 use crate::recipe::augment::paddle;
 use crate::recipe::augment::torchvision::{STRONGEST, TORCHVISION, linspace, torchvision_amount};
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Rect, Uniform};
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::geometry::Rect;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+};
 use crate::recipe::ranges::{count, pillow_filter, whole_levels};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
 use crate::recipe::values::{Interpolation, PerChannel, Size};
 
 described! {
@@ -32,23 +28,23 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandAugment {
         /// 1 to 16.
-        pub num_ops: u32,
+        pub num_ops: u32 = 2,
         /// The strength: 0 to 30, 10 being PaddleClas' usual strongest; 0 to 22 of tables
         /// paddle and paddle2.
-        pub magnitude: f64,
+        pub magnitude: f64 = 9.0,
         /// Which operations there are, and what a strength means to each.
-        pub table: RandTable,
+        pub table: RandTable = RandTable::Torchvision,
         /// How pixels between pixels are found.
-        pub interpolation: Interpolation,
+        pub interpolation: Interpolation = Interpolation::Nearest,
         /// The colour where there is no picture, levels 0 to 255.
-        pub fill: PerChannel,
+        pub fill: PerChannel = PerChannel::default(),
         /// Where batches set the size of rows: sizes of rows that have a strength of their
         /// own.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub sizes: Vec<Size>,
+        pub sizes: Vec<Size> = Vec::new(),
         /// The strength of each of `sizes`: PaddleClas' `progress_magnitude`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub magnitudes: Vec<f64>,
+        pub magnitudes: Vec<f64> = Vec::new(),
     }
 }
 
@@ -72,21 +68,9 @@ pub enum RandTable {
     Paddle4,
 }
 
-impl Default for RandAugment {
-    fn default() -> Self {
-        Self {
-            num_ops: 2,
-            magnitude: 9.0,
-            table: RandTable::Torchvision,
-            interpolation: Interpolation::Nearest,
-            fill: PerChannel::default(),
-            sizes: Vec::new(),
-            magnitudes: Vec::new(),
-        }
-    }
-}
-
 impl Operation for RandAugment {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
         pillow_filter(self.interpolation)?;
@@ -107,30 +91,19 @@ impl Operation for RandAugment {
         count("num_ops", self.num_ops, MOST_OPS)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        draw(self, size, random, &mut |step| {
-            steps.push(Step::Augment(step))
-        });
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let size = on.size;
+        match self.table {
+            RandTable::Paddle4 => with_cutout(on),
+            RandTable::Paddle2 => with_add(self, on),
+            RandTable::Torchvision | RandTable::Paddle | RandTable::Paddle3 => plain(self, on),
+        }
         Ok(size)
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         most.optionally(|most| moved(2, most));
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn with_size(&self, (height, width): Sides) -> Option<Self> {
@@ -198,65 +171,50 @@ const WITH_ADD: [Kind; 16] = {
     kinds
 };
 
-fn draw(
-    o: &RandAugment,
-    size: (u32, u32),
-    random: &mut impl Uniform,
-    push: &mut impl FnMut(Augment),
-) {
-    if o.table == RandTable::Paddle4 {
-        return with_cutout(size, random, push);
-    }
-    if o.table == RandTable::Paddle2 {
-        return with_add(o, size, random, push);
-    }
+fn plain(o: &RandAugment, on: DrawContext<'_>) {
     let look = Look::new(o.interpolation, o.fill);
     for _ in 0..o.num_ops {
         let kinds = match o.table {
             RandTable::Torchvision => &TORCHVISION,
             _ => &paddle::KINDS,
         };
-        let kind = one_of(kinds, random);
-        let sign = sign(random);
-        let step = match o.table {
+        let kind = one_of(kinds, on.random);
+        let sign = sign(on.random);
+        on.steps.augment(match o.table {
             RandTable::Torchvision => {
-                let strength = torchvision_strength(kind, o.magnitude as u32, size);
+                let strength = torchvision_strength(kind, o.magnitude as u32, on.size);
                 kind.step(torchvision_amount(kind, strength, sign), look)
             }
             RandTable::Paddle => {
                 let strength = paddle::scaled(kind, o.magnitude);
-                paddle::step(kind, strength, sign, size, look.fill)
+                paddle::step(kind, strength, sign, on.size, look.fill)
             }
             RandTable::Paddle2 | RandTable::Paddle3 | RandTable::Paddle4 => {
                 let strength = paddle::scaled_v3(kind, o.magnitude);
-                kind.step(paddle::amount(kind, strength, sign, size), look)
+                kind.step(paddle::amount(kind, strength, sign, on.size), look)
             }
-        };
-        step.into_iter().for_each(&mut *push);
+        });
     }
 }
 
 /// EfficientNetV2's: strengths are what is done, but for the sign of what moves.
-fn with_add(
-    o: &RandAugment,
-    (height, width): (u32, u32),
-    random: &mut impl Uniform,
-    push: &mut impl FnMut(Augment),
-) {
+fn with_add(o: &RandAugment, on: DrawContext<'_>) {
     let fill = levels(o.fill);
     for _ in 0..o.num_ops {
-        let kind = one_of(&WITH_ADD, random);
-        let sign = sign(random);
-        // The height and the width themselves may come.
-        let (y, x) = (random.next_up_to(height), random.next_up_to(width));
+        let kind = one_of(&WITH_ADD, on.random);
+        let sign = sign(on.random);
+        let place = place(on.size, on.random);
         let strength = paddle::scaled_v2(kind, o.magnitude);
-        if kind == Kind::Cutout {
-            push(hole((height, width), (y, x), strength as u32, [fill[0]; 3]));
-            continue;
-        }
-        let step = paddle::step_v2(kind, strength, sign, fill);
-        step.into_iter().for_each(&mut *push);
+        on.steps.augment(match kind {
+            Kind::Cutout => Some(hole(on.size, place, strength as u32, [fill[0]; 3])),
+            _ => paddle::step_v2(kind, strength, sign, fill),
+        });
     }
+}
+
+/// A point; the height and the width themselves may come.
+fn place((height, width): Sides, random: &mut impl Uniform) -> (u32, u32) {
+    (random.next_up_to(height), random.next_up_to(width))
 }
 
 /// A square about a place, `half` pixels to each side, cut to the picture.
@@ -274,27 +232,18 @@ fn hole((height, width): (u32, u32), (y, x): (u32, u32), half: u32, color: [u8; 
 }
 
 /// Every one of the 135 squared pairs is equally likely: two that are drawn alike.
-fn with_cutout(
-    (height, width): (u32, u32),
-    random: &mut impl Uniform,
-    push: &mut impl FnMut(Augment),
-) {
+fn with_cutout(on: DrawContext<'_>) {
     for _ in 0..2 {
-        let kind = one_of(&WITH_CUTOUT, random);
-        let strength = paddle::strength(kind, 1 + random.next_up_to(8));
-        let done = happens(0.5, random);
-        let sign = sign(random);
-        // The height and the width themselves may come.
-        let (y, x) = (random.next_up_to(height), random.next_up_to(width));
-        if !done {
-            continue;
-        }
-        if kind == Kind::Cutout {
-            push(hole((height, width), (y, x), strength as u32, [0; 3]));
-        } else {
-            paddle::step(kind, strength, sign, (height, width), levels(128.0.into()))
-                .into_iter()
-                .for_each(&mut *push);
+        let kind = one_of(&WITH_CUTOUT, on.random);
+        let strength = paddle::strength(kind, 1 + on.random.next_up_to(8));
+        let done = happens(0.5, on.random);
+        let sign = sign(on.random);
+        let place = place(on.size, on.random);
+        if done {
+            on.steps.augment(match kind {
+                Kind::Cutout => Some(hole(on.size, place, strength as u32, [0; 3])),
+                _ => paddle::step(kind, strength, sign, on.size, levels(128.0.into())),
+            });
         }
     }
 }

@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
+use crate::recipe::operation::{Known, Operation, Part, Step};
 use crate::recipe::ranges::{MAX_FACTOR, number, probability};
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
 
 described! {
     example: "random_adjust_sharpness: {sharpness_factor: 2.0, p: 0.5}";
@@ -38,14 +36,12 @@ impl RandomAdjustSharpness {
 }
 
 impl Operation for RandomAdjustSharpness {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         number("sharpness_factor", self.sharpness_factor, 0.0, MAX_FACTOR)?;
         probability(self.p)
-    }
-
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
     }
 
     fn chance(&self) -> Option<(f64, Step)> {

@@ -2,17 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::kind::levels;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides, Step};
 use crate::recipe::ranges::{MAX_SIDE, number, pillow_filter, range, whole_levels};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
 use crate::recipe::values::{Interpolation, PerChannel, Shear, Span};
 
 described! {
@@ -69,6 +63,8 @@ impl RandomAffine {
 }
 
 impl Operation for RandomAffine {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         range("degrees", self.degrees, -360.0, 360.0)?;
@@ -86,38 +82,25 @@ impl Operation for RandomAffine {
         whole_levels("fill", self.fill)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
         let (w, h) = (f64::from(width), f64::from(height));
-        let degrees = self.degrees.draw(random);
-        let mut shift = |most: f64| Span(-most, most).draw(random).round_ties_even();
+        let degrees = self.degrees.draw(on.random);
+        let mut shift = |most: f64| Span(-most, most).draw(on.random).round_ties_even();
         let translate = [shift(self.translate[0] * w), shift(self.translate[1] * h)];
         let turn = Turn {
             degrees,
             translate,
-            scale: self.scale.draw(random),
-            shear: [self.shear.x.draw(random), self.shear.y.draw(random)],
+            scale: self.scale.draw(on.random),
+            shear: [self.shear.x.draw(on.random), self.shear.y.draw(on.random)],
             center: self.center.unwrap_or([w * 0.5, h * 0.5]),
         };
-        steps.push(Step::Augment(Augment::Affine {
+        on.steps.push(Step::Augment(Augment::Affine {
             matrix: turn.matrix(),
             interpolation: self.interpolation,
-            fill: levels(PerChannel(known.in_memory(self.fill.0))),
+            fill: levels(PerChannel(on.known.in_memory(self.fill.0))),
         }));
         Ok((height, width))
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 

@@ -2,18 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::half;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::inner;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Named, Operation};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Named, Operation, Part, SampleFault, Sides, Uniform,
+};
 use crate::recipe::ranges::probability;
-use crate::recipe::reach::Sides;
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
 
 described! {
     example: "random_apply: {transforms: [{gaussian_blur: {kernel_size: 23}}], p: 0.5}";
@@ -41,38 +36,26 @@ impl<O> RandomApply<O> {
 }
 
 impl<O: Named> Operation for RandomApply<O> {
+    /// Several steps, of which some see the whole picture.
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         probability(self.p)?;
         inner::check(&self.transforms, known)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        // Several steps, of which some see the whole picture.
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() < self.p {
+    fn draw(&self, mut on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        if on.random.next_f64() < self.p {
             for at in 0..self.transforms.len() {
-                inner::draw(&self.transforms, at, (known, size), random, steps)?;
+                inner::draw(&self.transforms, at, &mut on)?;
             }
         }
-        Ok(size)
+        Ok(on.size)
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         inner::largest(&self.transforms, known, size, most);
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn levels(&self) -> usize {

@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
+use crate::recipe::operation::{Known, Operation, Part, Step};
 use crate::recipe::ranges::probability;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
 
 described! {
     example: "random_autocontrast: {p: 0.5}";
@@ -18,24 +16,16 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomAutocontrast {
         /// The probability, 0 to 1.
-        pub p: f64,
-    }
-}
-
-impl Default for RandomAutocontrast {
-    fn default() -> Self {
-        Self { p: 0.5 }
+        pub p: f64 = 0.5,
     }
 }
 
 impl Operation for RandomAutocontrast {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         probability(self.p)
-    }
-
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
     }
 
     fn chance(&self) -> Option<(f64, Step)> {

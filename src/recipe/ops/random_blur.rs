@@ -3,18 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::is_default;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::number;
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
+use crate::recipe::ranges::{number, probability};
+use crate::recipe::step::Augment;
+use crate::recipe::steps::Sink;
 
 described! {
     example: "random_blur: {p: 0.5}";
@@ -26,30 +22,18 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomBlur {
         /// The probability, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 0.5,
         /// Sides of Gaussian kernels are 5, 7 and so on below this: 6 to 12.
-        pub gaussian_below: u32,
+        pub gaussian_below: u32 = 12,
         /// Lengths of motions are 5, 7 and so on below this: 6 to 12.
-        pub motion_below: u32,
+        pub motion_below: u32 = 12,
         /// Motions are turned by whole degrees of minus this to one less than this: 1 to
         /// 180.
-        pub motion_angle: u32,
+        pub motion_angle: u32 = 45,
         /// Whether it is blurred, 1 or 0, is the sample's label, whatever the data set
         /// says. One operation of a recipe may give labels.
         #[serde(skip_serializing_if = "is_default")]
-        pub label: bool,
-    }
-}
-
-impl Default for RandomBlur {
-    fn default() -> Self {
-        Self {
-            p: 0.5,
-            gaussian_below: 12,
-            motion_below: 12,
-            motion_angle: 45,
-            label: false,
-        }
+        pub label: bool = false,
     }
 }
 
@@ -60,49 +44,41 @@ const MOST_BELOW: u32 = 12;
 const MOST_ANGLE: u32 = 180;
 
 impl Operation for RandomBlur {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
-        number("p", self.p, 0.0, 1.0)?;
-        let in_range = |name: &str, v: u32, least: u32, most: u32| match (least..=most).contains(&v)
-        {
-            true => Ok(()),
-            false => Err(format!("{name} is {v}: use {least} to {most}")),
+        probability(self.p)?;
+        let in_range = |name: &str, v: u32, least: u32, most: u32| {
+            number(name, f64::from(v), f64::from(least), f64::from(most))
         };
         in_range("gaussian_below", self.gaussian_below, LEAST + 1, MOST_BELOW)?;
         in_range("motion_below", self.motion_below, LEAST + 1, MOST_BELOW)?;
         in_range("motion_angle", self.motion_angle, 1, MOST_ANGLE)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
         // The first number: `label` draws it again.
-        if !blurs(self.p, random) {
-            return Ok(size);
+        if !blurs(self.p, on.random) {
+            return Ok(on.size);
         }
-        let is_motion = random.next_up_to(1) == 1;
+        let is_motion = on.random.next_up_to(1) == 1;
         let step = if is_motion {
-            let length = odd_below(self.motion_below, random);
-            let turn = random.next_up_to((2 * self.motion_angle).saturating_sub(1));
+            let length = odd_below(self.motion_below, on.random);
+            let turn = on
+                .random
+                .next_up_to((2 * self.motion_angle).saturating_sub(1));
             Augment::MotionBlur {
                 length,
                 degrees: turn as i32 - self.motion_angle as i32,
             }
         } else {
-            let width = odd_below(self.gaussian_below, random);
-            let height = odd_below(self.gaussian_below, random);
+            let width = odd_below(self.gaussian_below, on.random);
+            let height = odd_below(self.gaussian_below, on.random);
             Augment::GaussianBlur { width, height }
         };
-        steps.push(Step::Augment(step));
-        Ok(size)
+        on.steps.push(Step::Augment(step));
+        Ok(on.size)
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -114,10 +90,6 @@ impl Operation for RandomBlur {
             most.optionally(|most| most.push(Step::Augment(blur)));
         }
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn labels(&self) -> Option<u32> {

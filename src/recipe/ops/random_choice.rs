@@ -2,17 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::inner;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Named, Operation};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Named, Operation, Part, SampleFault, Sides, Uniform,
+};
 use crate::recipe::ranges::number;
-use crate::recipe::reach::Sides;
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
 
 described! {
     example: "random_choice: {transforms: [{random_invert: {p: 1}}, {random_equalize: {p: 1}}], \
@@ -41,6 +36,9 @@ impl<O> RandomChoice<O> {
 }
 
 impl<O: Named> Operation for RandomChoice<O> {
+    /// Several steps, of which some see the whole picture.
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         if let Some(p) = &self.p {
             weights(p, self.transforms.len())?;
@@ -48,30 +46,15 @@ impl<O: Named> Operation for RandomChoice<O> {
         inner::check(&self.transforms, known)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        // Several steps, of which some see the whole picture.
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        let at = self.chosen(random.next_f64());
-        inner::draw(&self.transforms, at, (known, size), random, steps)?;
-        Ok(size)
+    fn draw(&self, mut on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let at = self.chosen(on.random.next_f64());
+        inner::draw(&self.transforms, at, &mut on)?;
+        Ok(on.size)
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         inner::largest(&self.transforms, known, size, most);
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn levels(&self) -> usize {

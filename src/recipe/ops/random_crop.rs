@@ -2,18 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Rect, Uniform};
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Operation, Rights, lowest};
-use crate::recipe::random::Numbers;
+use crate::recipe::geometry::Rect;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, Rights, SampleFault, Sides, Step, Uniform, lowest,
+};
 use crate::recipe::ranges::{padding, sides};
-use crate::recipe::reach::{Reach, Sides};
+use crate::recipe::reach::Reach;
 use crate::recipe::sizes::fits;
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Presence, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::steps::{Over, Presence};
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 
 described! {
@@ -57,6 +54,8 @@ impl RandomCrop {
 const FIX: &str = "use a resize or a pad before it";
 
 impl Operation for RandomCrop {
+    const PARTS: &'static [Part] = &[Part::Pad, Part::Crop];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         sides(self.size)?;
         known.color("fill", self.fill.0)?;
@@ -72,27 +71,21 @@ impl Operation for RandomCrop {
 
     fn parts(&self) -> &'static [Part] {
         if self.pad_if_needed || self.padding != Padding::default() {
-            &[Part::Pad, Part::Crop]
+            Self::PARTS
         } else {
             &[Part::Crop]
         }
     }
 
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        let (pad, (h, w)) = paddings(self, size);
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (pad, (h, w)) = paddings(self, on.size);
         if pad != Padding::default() {
-            steps.push(self.pad(known, pad));
+            on.steps.push(self.pad(on.known, pad));
         }
         fits(self.size, (h, w), "random_crop", FIX)?;
-        steps.push(Step::Crop(Rect {
-            top: random.next_up_to(h - self.size.height),
-            left: random.next_up_to(w - self.size.width),
+        on.steps.push(Step::Crop(Rect {
+            top: on.random.next_up_to(h - self.size.height),
+            left: on.random.next_up_to(w - self.size.width),
             width: self.size.width,
             height: self.size.height,
         }));
@@ -128,10 +121,6 @@ impl Operation for RandomCrop {
         };
         most.add(Step::Crop(crop), over);
         (self.size.height, self.size.width)
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn part_name(&self, part: Part) -> Option<&'static str> {

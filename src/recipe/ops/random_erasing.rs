@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Rect, Uniform};
-use crate::recipe::known::{Known, Values};
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::{probability, range};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Erased, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::geometry::Rect;
+use crate::recipe::known::Values;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
+use crate::recipe::ranges::{count, probability, range};
+use crate::recipe::step::Erased;
 use crate::recipe::values::{Aspect, Erasing, Span};
 
 described! {
@@ -25,44 +22,28 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomErasing {
         /// The probability, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 0.5,
         /// Range of the box's area as a part of the picture's.
-        pub scale: Span,
+        pub scale: Span = Span(0.02, 0.33),
         /// Range of the box's height divided by its width.
-        pub ratio: Span,
+        pub ratio: Span = Span(0.3, 3.3),
         /// `log`, as torchvision, or `uniform`.
-        pub aspect: Aspect,
+        pub aspect: Aspect = Aspect::Log,
         /// Boxes that are drawn until one fits; with none that does nothing is erased.
-        pub attempts: u32,
+        pub attempts: u32 = 10,
         /// What the box becomes: levels, or `random`.
-        pub value: Erasing,
-    }
-}
-
-impl Default for RandomErasing {
-    fn default() -> Self {
-        Self {
-            p: 0.5,
-            scale: Span(0.02, 0.33),
-            ratio: Span(0.3, 3.3),
-            aspect: Aspect::Log,
-            attempts: 10,
-            value: Erasing::default(),
-        }
+        pub value: Erasing = Erasing::default(),
     }
 }
 
 impl Operation for RandomErasing {
+    const PARTS: &'static [Part] = &[Part::Erase];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         probability(self.p)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
-        if !(1..=MAX_ATTEMPTS).contains(&self.attempts) {
-            return Err(format!(
-                "attempts is {}: use 1 to {MAX_ATTEMPTS}",
-                self.attempts
-            ));
-        }
+        count("attempts", self.attempts, MAX_ATTEMPTS)?;
         match (self.value, known.values) {
             (Erasing::Value(v), _) => known.color("value", v.0)?,
             (Erasing::Random, Values::Color(space)) => {
@@ -77,41 +58,20 @@ impl Operation for RandomErasing {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Erase]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        if let Some((rect, with)) = erase(self, known.values, size, random) {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        if let Some((rect, with)) = erase(self, on.known.values, on.size, on.random) {
             let with = match with {
-                Erased::Value(v) => Erased::Value(known.in_memory(v)),
+                Erased::Value(v) => Erased::Value(on.known.in_memory(v)),
                 noise => noise,
             };
-            let grey = known.is_grey();
-            steps.push(Step::Erase { rect, with, grey });
+            let grey = on.known.is_grey();
+            on.steps.push(Step::Erase { rect, with, grey });
         }
-        Ok(size)
+        Ok(on.size)
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        // The lowest numbers may leave nothing to erase.
-        let step = Step::Erase {
-            rect: Rect::whole(size),
-            with: Erased::Value([0.0; 3]),
-            grey: known.is_grey(),
-        };
-        most.optionally(|most| most.push(step));
-        size
-    }
-
-    fn draws(&self) -> bool {
-        true
+        most.erased(known, size)
     }
 }
 

@@ -2,18 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::kind::happens;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::ranges::probability;
-use crate::recipe::reach::{Reach, Sides};
-use crate::recipe::step::{Augment, OpencvFilter, Step};
-use crate::recipe::steps::{Largest, Over, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::reach::Reach;
+use crate::recipe::step::{Augment, OpencvFilter};
+use crate::recipe::steps::Over;
 use crate::recipe::values::Size;
 
 described! {
@@ -26,13 +23,7 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomInterpolation {
         /// The probability, 0 to 1.
-        pub p: f64,
-    }
-}
-
-impl Default for RandomInterpolation {
-    fn default() -> Self {
-        Self { p: 0.2 }
+        pub p: f64 = 0.2,
     }
 }
 
@@ -45,32 +36,25 @@ const FILTERS: [OpencvFilter; 5] = [
 ];
 
 impl Operation for RandomInterpolation {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         probability(self.p)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        if !happens(self.p, random) {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
+        if !happens(self.p, on.random) {
             return Ok((height, width));
         }
-        let part = 0.2 + 0.8 * random.next_f64();
+        let part = 0.2 + 0.8 * on.random.next_f64();
         // The cast cuts. OpenCV makes nothing of no pixel.
         let side = ((part * f64::from(height)) as u32).max(1);
         for size in [(side, side), (height, width)] {
-            let at = random.next_up_to(FILTERS.len() as u32 - 1) as usize;
+            let at = on.random.next_up_to(FILTERS.len() as u32 - 1) as usize;
             let filter = FILTERS.get(at).copied().unwrap_or(OpencvFilter::Linear);
-            steps.push(resample(size, filter));
+            on.steps.push(resample(size, filter));
         }
         Ok((height, width))
     }
@@ -92,10 +76,6 @@ impl Operation for RandomInterpolation {
             }
         });
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 

@@ -2,16 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
 use crate::recipe::inner;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Named, Operation};
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Named, Operation, Part, SampleFault, Sides, Uniform,
+};
 
 described! {
     example: "random_order: {transforms: [{color_jitter: {brightness: 0.4}}, {gaussian_blur: {kernel_size: 9}}]}";
@@ -34,30 +29,22 @@ impl<O> RandomOrder<O> {
 }
 
 impl<O: Named> Operation for RandomOrder<O> {
+    /// Several steps, of which some see the whole picture.
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         inner::check(&self.transforms, known)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        // Several steps, of which some see the whole picture.
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, mut on: DrawContext<'_>) -> Result<Sides, SampleFault> {
         let mut order: Vec<usize> = (0..self.transforms.len()).collect();
         for i in (1..order.len()).rev() {
-            order.swap(i, random.next_up_to(i as u32) as usize);
+            order.swap(i, on.random.next_up_to(i as u32) as usize);
         }
         for at in order {
-            inner::draw(&self.transforms, at, (known, size), random, steps)?;
+            inner::draw(&self.transforms, at, &mut on)?;
         }
-        Ok(size)
+        Ok(on.size)
     }
 
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -66,10 +53,6 @@ impl<O: Named> Operation for RandomOrder<O> {
             inner::largest(&self.transforms, known, size, most);
         }
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn levels(&self) -> usize {

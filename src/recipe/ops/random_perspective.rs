@@ -2,18 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::kind::levels;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::ranges::{number, pillow_filter, probability, whole_levels};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
+use crate::recipe::steps::Sink;
 use crate::recipe::values::{Interpolation, PerChannel};
 
 described! {
@@ -27,28 +23,19 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomPerspective {
         /// 0 to 1.
-        pub distortion_scale: f64,
+        pub distortion_scale: f64 = 0.5,
         /// The probability, 0 to 1.
-        pub p: f64,
+        pub p: f64 = 0.5,
         /// `nearest`, `bilinear` or `bicubic`.
-        pub interpolation: Interpolation,
+        pub interpolation: Interpolation = Interpolation::Bilinear,
         /// The colour where there is no picture, whole levels 0 to 255.
-        pub fill: PerChannel,
-    }
-}
-
-impl Default for RandomPerspective {
-    fn default() -> Self {
-        Self {
-            distortion_scale: 0.5,
-            p: 0.5,
-            interpolation: Interpolation::Bilinear,
-            fill: PerChannel::default(),
-        }
+        pub fill: PerChannel = PerChannel::default(),
     }
 }
 
 impl Operation for RandomPerspective {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         number("distortion_scale", self.distortion_scale, 0.0, 1.0)?;
@@ -58,23 +45,14 @@ impl Operation for RandomPerspective {
         whole_levels("fill", self.fill)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() >= self.p {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
+        if on.random.next_f64() >= self.p {
             return Ok((height, width));
         }
         let most = |side: u32| (self.distortion_scale * f64::from(side / 2)) as u32;
         let mut inwards = |side: u32, far: bool| {
-            let by = i64::from(random.next_up_to(most(side)));
+            let by = i64::from(on.random.next_up_to(most(side)));
             // From the far corner's furthest place on.
             let first = i64::from(side) - 1 - i64::from(most(side));
             if far { first + by } else { by }
@@ -85,7 +63,7 @@ impl Operation for RandomPerspective {
             *corner = [inwards(width, right), inwards(height, bottom)];
         }
         if let Some(coefficients) = from_corners(corners, (height, width)) {
-            steps.push(self.step(known, coefficients));
+            on.steps.push(self.step(on.known, coefficients));
         }
         Ok((height, width))
     }
@@ -93,10 +71,6 @@ impl Operation for RandomPerspective {
     fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         most.optionally(|most| most.push(self.step(known, [0.0; 8])));
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 

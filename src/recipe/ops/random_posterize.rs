@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::ranges::probability;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{Known, Operation, Part, Step};
+use crate::recipe::ranges::{number, probability};
+use crate::recipe::step::Augment;
 
 described! {
     example: "random_posterize: {bits: 4, p: 0.5}";
@@ -34,17 +32,13 @@ impl RandomPosterize {
 }
 
 impl Operation for RandomPosterize {
+    /// Behind a resize other pixels would fall to other levels, by up to a whole step.
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
-        if self.bits > 8 {
-            return Err(format!("bits is {}: use 0 to 8", self.bits));
-        }
+        number("bits", f64::from(self.bits), 0.0, 8.0)?;
         probability(self.p)
-    }
-
-    fn parts(&self) -> &'static [Part] {
-        // Behind a resize other pixels would fall to other levels, by up to a whole step.
-        &[Part::Augment]
     }
 
     fn chance(&self) -> Option<(f64, Step)> {

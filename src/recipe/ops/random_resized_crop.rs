@@ -2,18 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::yes;
 use crate::recipe::described::described;
 use crate::recipe::geometry::{largest_box, random_box};
-use crate::recipe::known::Known;
-use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, OnDevice, Operation, Part, SampleFault, Sides, Step,
+};
 use crate::recipe::ranges::{range, sides};
-use crate::recipe::reach::{Shape, Sides};
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::reach::Shape;
+use crate::recipe::steps::{Over, Sink};
 use crate::recipe::values::{Interpolation, Size, Span};
 
 described! {
@@ -62,6 +59,8 @@ impl RandomResizedCrop {
 }
 
 impl Operation for RandomResizedCrop {
+    const PARTS: &'static [Part] = &[Part::Crop, Part::Resize];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         sides(self.size)?;
         range("scale", self.scale, 0.0, 1.0)?;
@@ -70,21 +69,12 @@ impl Operation for RandomResizedCrop {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Crop, Part::Resize]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
-        let rect = random_box(width, height, scale, ratio, random);
-        steps.push(Step::Crop(rect));
-        steps.push(Step::Resize {
+        let rect = random_box(width, height, scale, ratio, on.random);
+        on.steps.push(Step::Crop(rect));
+        on.steps.push(Step::Resize {
             size: self.size,
             interpolation: self.interpolation,
             antialias: self.antialias,
@@ -105,10 +95,6 @@ impl Operation for RandomResizedCrop {
             antialias: self.antialias,
         });
         (self.size.height, self.size.width)
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn with_size(&self, size: Sides) -> Option<Self> {

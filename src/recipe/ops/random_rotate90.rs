@@ -2,18 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::is_default;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::sizes::turn;
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::steps::Over;
 
 described! {
     example: "random_rotate90: {}";
@@ -30,24 +25,16 @@ described! {
 }
 
 impl Operation for RandomRotate90 {
+    const PARTS: &'static [Part] = &[Part::Turn];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.size = known.size.filter(|(h, w)| h == w);
         known.resized = true;
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Turn]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        Ok(turn(quarters(random), size, steps))
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        Ok(turn(quarters(on.random), on.size, on.steps))
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -59,10 +46,6 @@ impl Operation for RandomRotate90 {
         };
         most.add(Step::Turn(2), over);
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn sets_size(&self) -> bool {

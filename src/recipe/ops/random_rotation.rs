@@ -2,18 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::{always, is_always, is_default};
 use crate::recipe::described::described;
-use crate::recipe::geometry::{Uniform, rotated_size};
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::geometry::rotated_size;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::ranges::{probability, range};
-use crate::recipe::reach::{Reach, Sides};
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Presence, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::reach::Reach;
+use crate::recipe::steps::{Over, Presence};
 use crate::recipe::values::{Interpolation, PerChannel, RotationStyle, Span};
 
 described! {
@@ -61,6 +58,8 @@ impl RandomRotation {
 }
 
 impl Operation for RandomRotation {
+    const PARTS: &'static [Part] = &[Part::Rotate];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         range("degrees", self.degrees, -360.0, 360.0)?;
         known.color("fill", self.fill.0)?;
@@ -73,29 +72,20 @@ impl Operation for RandomRotation {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Rotate]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        (height, width): Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let (height, width) = on.size;
         let size = (height, width);
-        if self.p < 1.0 && random.next_f64() >= self.p {
+        if self.p < 1.0 && on.random.next_f64() >= self.p {
             return Ok(size);
         }
-        let degrees = self.degrees.draw(random);
+        let degrees = self.degrees.draw(on.random);
         let to = if self.expand {
             let (w, h) = rotated_size(width, height, degrees);
             (h, w)
         } else {
             size
         };
-        steps.push(self.turn(known, degrees, to));
+        on.steps.push(self.turn(on.known, degrees, to));
         Ok(to)
     }
 
@@ -118,10 +108,6 @@ impl Operation for RandomRotation {
         };
         most.add(self.turn(known, self.degrees.1, to), over);
         to
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn sets_size(&self) -> bool {

@@ -4,11 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
+use crate::recipe::operation::{Known, Operation, Part, Step};
 use crate::recipe::ranges::{number, probability};
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::unit::Part;
+use crate::recipe::step::Augment;
 
 described! {
     example: "random_solarize: {threshold: 128, p: 0.2}";
@@ -37,15 +35,13 @@ impl RandomSolarize {
 }
 
 impl Operation for RandomSolarize {
+    /// Behind a resize other pixels would lie above the threshold.
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_levels8()?;
         number("threshold", self.threshold, 0.0, 256.0)?;
         probability(self.p)
-    }
-
-    fn parts(&self) -> &'static [Part] {
-        // Behind a resize other pixels would lie above the threshold.
-        &[Part::Augment]
     }
 
     fn chance(&self) -> Option<(f64, Step)> {

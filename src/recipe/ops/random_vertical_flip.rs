@@ -3,11 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
+use crate::recipe::operation::{Known, Operation, Part, Step};
 use crate::recipe::ranges::probability;
-use crate::recipe::step::Step;
-use crate::recipe::unit::Part;
 
 described! {
     example: "random_vertical_flip: {p: 0.5}";
@@ -17,23 +14,15 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomVerticalFlip {
         /// The probability, 0 to 1.
-        pub p: f64,
-    }
-}
-
-impl Default for RandomVerticalFlip {
-    fn default() -> Self {
-        Self { p: 0.5 }
+        pub p: f64 = 0.5,
     }
 }
 
 impl Operation for RandomVerticalFlip {
+    const PARTS: &'static [Part] = &[Part::Turn];
+
     fn check(&self, _known: &mut Known) -> Result<(), String> {
         probability(self.p)
-    }
-
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Turn]
     }
 
     fn chance(&self) -> Option<(f64, Step)> {

@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FaultKind, SampleFault};
+use crate::error::FaultKind;
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{Operation, Rights};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, Rights, SampleFault, Sides, Step, Uniform,
+};
 use crate::recipe::ranges::{MAX_SIDE, probability, range};
-use crate::recipe::reach::{Reach, Sides};
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Presence, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::reach::Reach;
+use crate::recipe::steps::{Over, Presence};
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Span};
 
 described! {
@@ -24,25 +21,17 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct RandomZoomOut {
         /// The colour around the picture.
-        pub fill: PerChannel,
+        pub fill: PerChannel = PerChannel::default(),
         /// Range of the new sides by the old ones, 1 to 64.
-        pub side_range: Span,
+        pub side_range: Span = Span(1.0, 4.0),
         /// The probability, 0 to 1.
-        pub p: f64,
-    }
-}
-
-impl Default for RandomZoomOut {
-    fn default() -> Self {
-        Self {
-            fill: PerChannel::default(),
-            side_range: Span(1.0, 4.0),
-            p: 0.5,
-        }
+        pub p: f64 = 0.5,
     }
 }
 
 impl Operation for RandomZoomOut {
+    const PARTS: &'static [Part] = &[Part::Pad];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         range("side_range", self.side_range, 1.0, MOST)?;
         probability(self.p)?;
@@ -62,37 +51,24 @@ impl Operation for RandomZoomOut {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Pad]
-    }
-
-    fn draw(
-        &self,
-        known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        if random.next_f64() >= self.p {
-            return Ok(size);
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        if on.random.next_f64() >= self.p {
+            return Ok(on.size);
         }
         // In `f32`, as torch's tensors.
         let Span(low, high) = self.side_range;
-        let by = low as f32 + random.next_f64() as f32 * (high - low) as f32;
-        let to = zoomed(size, by);
+        let by = low as f32 + on.random.next_f64() as f32 * (high - low) as f32;
+        let to = zoomed(on.size, by);
         if to.0.max(to.1) > MAX_SIDE {
-            return Err(SampleFault::new(
-                FaultKind::TooLarge,
-                format!(
-                    "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
+            return Err(FaultKind::TooLarge.fault(format!(
+                "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
                      most {MAX_SIDE} pixels: put a resize before it",
-                    size.1, size.0, to.1, to.0
-                ),
-            ));
+                on.size.1, on.size.0, to.1, to.0
+            )));
         }
-        let mut before = |all: u32| (all as f32 * random.next_f64() as f32) as u32;
-        let (left, top) = (before(to.1 - size.1), before(to.0 - size.0));
-        steps.push(self.step(known, size, to, (left, top)));
+        let mut before = |all: u32| (all as f32 * on.random.next_f64() as f32) as u32;
+        let (left, top) = (before(to.1 - on.size.1), before(to.0 - on.size.0));
+        on.steps.push(self.step(on.known, on.size, to, (left, top)));
         Ok(to)
     }
 
@@ -114,10 +90,6 @@ impl Operation for RandomZoomOut {
         };
         most.add(self.step(known, size, to, (0, 0)), over);
         to
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 
     fn rights(&self) -> Rights {

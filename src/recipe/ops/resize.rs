@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::defaults::yes;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::{OnDevice, Operation};
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, OnDevice, Operation, Part, SampleFault, Sides, Step,
+};
 use crate::recipe::ranges::{check_side, sides};
-use crate::recipe::reach::{Reach, Sides};
-use crate::recipe::step::Step;
-use crate::recipe::steps::{Largest, Over, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::reach::Reach;
+use crate::recipe::steps::Over;
 use crate::recipe::values::{Interpolation, ResizeTo, Rounding, Size};
 
 described! {
@@ -112,6 +109,9 @@ impl Resize {
 }
 
 impl Operation for Resize {
+    const PARTS: &'static [Part] = &[Part::Resize];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         if let Some(side) = self.max_size {
             check_side("max_size", side)?;
@@ -161,19 +161,9 @@ impl Operation for Resize {
         }
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Resize]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        let to = self.output(size);
-        steps.push(Step::Resize {
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let to = self.output(on.size);
+        on.steps.push(Step::Resize {
             size: to.into(),
             interpolation: self.interpolation,
             antialias: self.antialias,

@@ -2,15 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
+use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
 use crate::recipe::sizes::turn;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
 
 described! {
     example: "rotate90: {times: 1}";
@@ -25,6 +19,9 @@ described! {
 }
 
 impl Operation for Rotate90 {
+    const PARTS: &'static [Part] = &[Part::Turn];
+    const DRAWS: bool = false;
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         if self.times % 2 != 0 {
             known.size = known.size.map(|(h, w)| (w, h));
@@ -33,18 +30,8 @@ impl Operation for Rotate90 {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Turn]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        Ok(turn(self.times.rem_euclid(4) as u8, size, steps))
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        Ok(turn(self.times.rem_euclid(4) as u8, on.size, on.steps))
     }
 
     fn sets_size(&self) -> bool {

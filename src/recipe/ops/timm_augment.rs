@@ -3,19 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::distribution::{gauss, sign};
 use crate::recipe::augment::kind::{Kind, Look, happens, moved, one_of};
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::ranges::{number, pillow_filter, whole_levels};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+};
+use crate::recipe::ranges::{pillow_filter, probability, whole_levels};
 use crate::recipe::values::{Interpolation, PerChannel};
 
 described! {
@@ -66,10 +60,12 @@ impl TimmAugment {
 }
 
 impl Operation for TimmAugment {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
         Policy::parse(&self.config)?;
-        number("p", self.p, 0.0, 1.0)?;
+        probability(self.p)?;
         if !(1..=MOST_FILTERS).contains(&self.interpolation.len()) {
             return Err(format!(
                 "interpolation has {} values: use 1 to {MOST_FILTERS}, such as [bicubic] or \
@@ -83,21 +79,32 @@ impl Operation for TimmAugment {
         whole_levels("fill", self.fill)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        draw(self, size, random, &mut |step| {
-            steps.push(Step::Augment(step))
-        });
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        // Checked by `range`.
+        let Ok(policy) = Policy::parse(&self.config) else {
+            return Ok(on.size);
+        };
+        if !happens(self.p, on.random) {
+            return Ok(on.size);
+        }
+        let mut taken = [false; 15];
+        for _ in 0..policy.layers {
+            let kind = match policy.weighted {
+                true => weighted(&mut taken, on.random),
+                false => one_of(&KINDS, on.random),
+            };
+            let done = happens(0.5, on.random);
+            let level = (policy.magnitude + policy.deviation * gauss(on.random)).clamp(0.0, 10.0);
+            let sign = sign(on.random);
+            let last = self.interpolation.len().saturating_sub(1) as u32;
+            let filter = self.interpolation.get(on.random.next_up_to(last) as usize);
+            if done {
+                let look = Look::new(filter.copied().unwrap_or_default(), self.fill);
+                let amount = amount(kind, level, policy.increasing, sign, on.size);
+                on.steps.augment(kind.step(amount, look));
+            }
+        }
+        Ok(on.size)
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
@@ -105,10 +112,6 @@ impl Operation for TimmAugment {
             most.optionally(|most| moved(2, most));
         }
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 
@@ -304,39 +307,6 @@ fn weighted(taken: &mut [bool; 15], random: &mut impl Uniform) -> Kind {
     }
     taken[chosen] = true;
     KINDS[chosen]
-}
-
-fn draw(
-    o: &TimmAugment,
-    size: (u32, u32),
-    random: &mut impl Uniform,
-    push: &mut impl FnMut(Augment),
-) {
-    // Checked by `range`.
-    let Ok(policy) = Policy::parse(&o.config) else {
-        return;
-    };
-    if !happens(o.p, random) {
-        return;
-    }
-    let mut taken = [false; 15];
-    for _ in 0..policy.layers {
-        let kind = match policy.weighted {
-            true => weighted(&mut taken, random),
-            false => one_of(&KINDS, random),
-        };
-        let done = happens(0.5, random);
-        let level = (policy.magnitude + policy.deviation * gauss(random)).clamp(0.0, 10.0);
-        let sign = sign(random);
-        let last = o.interpolation.len().saturating_sub(1) as u32;
-        let filter = o.interpolation.get(random.next_up_to(last) as usize);
-        if done {
-            let look = Look::new(filter.copied().unwrap_or_default(), o.fill);
-            kind.step(amount(kind, level, policy.increasing, sign, size), look)
-                .into_iter()
-                .for_each(&mut *push);
-        }
-    }
 }
 
 /// Filters that one is drawn from.

@@ -3,20 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::augment::distribution::sign;
 use crate::recipe::augment::kind::{Kind, Look, moved, one_of};
 use crate::recipe::augment::torchvision::{STRONGEST, TORCHVISION, linspace, torchvision_amount};
 use crate::recipe::described::described;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
+use crate::recipe::operation::{
+    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+};
 use crate::recipe::ranges::{pillow_filter, whole_levels};
-use crate::recipe::reach::Sides;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::{Largest, Sink};
-use crate::recipe::unit::Part;
 use crate::recipe::values::{Interpolation, PerChannel};
 
 described! {
@@ -28,50 +22,33 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct TrivialAugment {
         /// How pixels between pixels are found.
-        pub interpolation: Interpolation,
+        pub interpolation: Interpolation = Interpolation::Nearest,
         /// The colour where there is no picture, levels 0 to 255.
-        pub fill: PerChannel,
-    }
-}
-
-impl Default for TrivialAugment {
-    fn default() -> Self {
-        Self {
-            interpolation: Interpolation::Nearest,
-            fill: PerChannel::default(),
-        }
+        pub fill: PerChannel = PerChannel::default(),
     }
 }
 
 impl Operation for TrivialAugment {
+    const PARTS: &'static [Part] = &[Part::Augment];
+
     fn check(&self, known: &mut Known) -> Result<(), String> {
         known.is_rgb8()?;
         pillow_filter(self.interpolation)?;
         whole_levels("fill", self.fill)
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[Part::Augment]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        random: &mut Numbers<'_>,
-        steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        draw(self, random, &mut |step| steps.push(Step::Augment(step)));
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        let kind = one_of(&TORCHVISION, on.random);
+        let strength = strength(kind, on.random.next_up_to(STRONGEST));
+        let amount = torchvision_amount(kind, strength, sign(on.random));
+        let look = Look::new(self.interpolation, self.fill);
+        on.steps.augment(kind.step(amount, look));
+        Ok(on.size)
     }
 
     fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
         most.optionally(|most| moved(1, most));
         size
-    }
-
-    fn draws(&self) -> bool {
-        true
     }
 }
 
@@ -88,12 +65,4 @@ pub(crate) fn strength(kind: Kind, at: u32) -> f64 {
         Kind::Solarize => linspace(255.0, 0.0, at),
         _ => 0.0,
     }
-}
-
-fn draw(o: &TrivialAugment, random: &mut impl Uniform, push: &mut impl FnMut(Augment)) {
-    let kind = one_of(&TORCHVISION, random);
-    let strength = strength(kind, random.next_up_to(STRONGEST));
-    let amount = torchvision_amount(kind, strength, sign(random));
-    let look = Look::new(o.interpolation, o.fill);
-    kind.step(amount, look).into_iter().for_each(&mut *push);
 }

@@ -2,14 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::SampleFault;
 use crate::recipe::described::described;
-use crate::recipe::known::Known;
-use crate::recipe::operation::Operation;
-use crate::recipe::random::Numbers;
-use crate::recipe::reach::Sides;
-use crate::recipe::steps::Sink;
-use crate::recipe::unit::Part;
+use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
 
 described! {
     example: "zero_channel: {}";
@@ -23,22 +17,15 @@ described! {
 }
 
 impl Operation for ZeroChannel {
+    const PARTS: &'static [Part] = &[];
+    const DRAWS: bool = false;
+
     /// Of the whole recipe, as it is not of its place: `program` does.
     fn check(&self, _known: &mut Known) -> Result<(), String> {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
-        &[]
-    }
-
-    fn draw(
-        &self,
-        _known: &Known,
-        size: Sides,
-        _random: &mut Numbers<'_>,
-        _steps: &mut dyn Sink,
-    ) -> Result<Sides, SampleFault> {
-        Ok(size)
+    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+        Ok(on.size)
     }
 }

@@ -1,5 +1,6 @@
 //! Augmentation policies.
 
+use super::backend::PLAIN_FILTERS;
 use super::held::Held;
 use super::pipe::Pipe;
 use super::stages;
@@ -121,24 +122,14 @@ pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
 }
 
 pub(crate) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    let interpolation = match params.text("interpolation")? {
-        None | Some("bicubic") => Interpolation::Bicubic,
-        Some("bilinear") => Interpolation::Bilinear,
-        Some("nearest") => Interpolation::Nearest,
-        Some(other) => {
-            return Err(params.wrong(
-                "interpolation",
-                format_args!("interpolation is '{other}': use nearest, bilinear or bicubic"),
-            ));
-        }
-    };
+    let interpolation = params.choice("interpolation", &PLAIN_FILTERS)?;
     let op = layers(
         params,
         pipe,
         &Layers {
             magnitude: 3.0,
             table: RandTable::Paddle3,
-            interpolation,
+            interpolation: interpolation.unwrap_or(Interpolation::Bicubic),
             fill: 0.0,
         },
     )?;

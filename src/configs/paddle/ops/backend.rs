@@ -3,6 +3,13 @@
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::Interpolation;
 
+/// The filters of operations that turn and move pixels.
+pub(super) const PLAIN_FILTERS: [(&str, Interpolation); 3] = [
+    ("nearest", Interpolation::Nearest),
+    ("bilinear", Interpolation::Bilinear),
+    ("bicubic", Interpolation::Bicubic),
+];
+
 /// OpenCV or Pillow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backend {

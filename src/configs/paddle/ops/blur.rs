@@ -27,7 +27,7 @@ pub(crate) fn random_interpolation(params: &mut Params<'_>, pipe: &mut Pipe<'_>)
     pipe.needs_levels(params)?;
     pipe.needs_bytes(params)?;
     if !params.given(&["prob"]) {
-        return Err(params.wrong("prob", "'prob' is missing, and it has no default: write it"));
+        return Err(params.missing("prob"));
     }
     let p = params.chance("prob", 0.0)?;
     if p == 0.0 {

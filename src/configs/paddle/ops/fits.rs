@@ -76,9 +76,6 @@ impl Pipe<'_> {
 
     fn unfit(&self, params: &Params<'_>, takes: &str, fix: &str) -> Mistake {
         let here = self.held.described();
-        Mistake::new(
-            params.at,
-            format!("{} works on {takes}, and gets {here}: {fix}", params.name),
-        )
+        params.misplaced(format_args!("works on {takes}, and gets {here}: {fix}"))
     }
 }

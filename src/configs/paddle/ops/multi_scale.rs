@@ -58,13 +58,9 @@ impl Pipe<'_> {
         if self.sizes != Sizes::Made {
             return Ok(());
         }
-        Err(Mistake::new(
-            params.at,
-            format!(
-                "{} changes the batch's size, which MultiScaleDataset draws: move it before the \
+        Err(params.misplaced(
+            "changes the batch's size, which MultiScaleDataset draws: move it before the \
                  operation that sets the size, or remove it",
-                params.name
-            ),
         ))
     }
 

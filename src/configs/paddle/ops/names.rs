@@ -121,10 +121,7 @@ pub(crate) fn translate(
         let Some((_, function)) = NAMES.iter().find(|(name, _)| *name == key.name) else {
             let mistake = not_served(key);
             if rules.skip_unknown {
-                skipped.push(Skipped {
-                    name: key.name.clone(),
-                    line: key.at.line as u64,
-                });
+                skipped.push(Skipped::of(key));
                 continue;
             }
             return Err(mistake);

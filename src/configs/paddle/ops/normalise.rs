@@ -109,15 +109,7 @@ pub(crate) fn to_tensor(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
     // It divides bytes alone.
     pipe.needs_bytes(params)?;
     params.ignore(&["keys"]);
-    match params.text("data_format")? {
-        None | Some("CHW") => {}
-        Some(other) => {
-            return Err(params.wrong(
-                "data_format",
-                format_args!("data_format is '{other}': use CHW"),
-            ));
-        }
-    }
+    params.choice("data_format", &[("CHW", ())])?;
     pipe.chw = true;
     pipe.tensor = true;
     pipe.values = Values::Parts;

@@ -43,18 +43,13 @@ pub(crate) fn paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
     if !is_list {
         fill = [fill[0], 0.0, 0.0];
     }
-    let mode = match params.text("padding_mode")? {
-        None | Some("constant") => PaddingMode::Constant,
-        Some("edge") => PaddingMode::Edge,
-        Some("reflect") => PaddingMode::Reflect,
-        Some(other) => {
-            return Err(params.wrong(
-                "padding_mode",
-                format_args!("padding_mode is '{other}': use constant, edge or reflect"),
-            ));
-        }
-    };
-    pipe.push_pad(Padding::from(width), fill, mode);
+    let modes = [
+        ("constant", PaddingMode::Constant),
+        ("edge", PaddingMode::Edge),
+        ("reflect", PaddingMode::Reflect),
+    ];
+    let mode = params.choice("padding_mode", &modes)?;
+    pipe.push_pad(Padding::from(width), fill, mode.unwrap_or_default());
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn resize(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         false => params.whole_above_zero("size")?.map(ResizeTo::Shorter),
     };
     let Some(size) = size else {
-        return Err(params.wrong("size", "'size' is missing, and it has no default: write it"));
+        return Err(params.missing("size"));
     };
     let way = way(params, pipe)?;
     let op = Resize {

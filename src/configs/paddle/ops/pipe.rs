@@ -4,7 +4,7 @@ use super::held::Held;
 use crate::configs::paddle::dataset_form::LabelKey;
 use crate::configs::paddle::note::Notes;
 use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::file::{Mistake, Node};
+use crate::recipe::file::Node;
 use crate::recipe::{Cast, ColorOrder, Dtype, Layout, MemoryLayout, Op, Size};
 
 /// Whose sizes pictures get.
@@ -104,13 +104,9 @@ impl Pipe<'_> {
         if self.values == Values::Levels && !self.chw {
             return Ok(());
         }
-        Err(Mistake::new(
-            params.at,
-            format!(
-                "{} needs levels of height x width x 3, and comes after an operation that \
+        Err(params.misplaced(
+            "needs levels of height x width x 3, and comes after an operation that \
                  changes them: move it up",
-                params.name
-            ),
         ))
     }
 
@@ -121,12 +117,8 @@ impl Pipe<'_> {
         if self.color == ColorOrder::Rgb {
             return Ok(());
         }
-        Err(Mistake::new(
-            params.at,
-            format!(
-                "{} needs red, green, blue, and DecodeImage gives blue first: write to_rgb: True",
-                params.name
-            ),
+        Err(params.misplaced(
+            "needs red, green, blue, and DecodeImage gives blue first: write to_rgb: True",
         ))
     }
 

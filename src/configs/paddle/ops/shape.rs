@@ -2,7 +2,7 @@
 //!
 //! Pairs are width first. OpenCV resizes without antialias, Pillow with.
 
-use super::backend::{Backend, backend, interpolation};
+use super::backend::{Backend, PLAIN_FILTERS, backend, interpolation};
 use super::held::Held;
 use super::labels::ROT90_KEYS;
 use super::pipe::{Pipe, Sizes};
@@ -187,12 +187,7 @@ pub(crate) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
     pipe.may_set_size(params)?;
     let required = |params: &mut Params<'_>, name| {
         let value = params.whole(name)?;
-        value.ok_or_else(|| {
-            params.wrong(
-                name,
-                format_args!("'{name}' is missing, and it has no default: write it"),
-            )
-        })
+        value.ok_or_else(|| params.missing(name))
     };
     let (size, pad) = (required(params, "size")?, required(params, "pad")?);
     let interpolation = interpolation(params, Backend::Cv2, Interpolation::Bilinear)?;
@@ -298,23 +293,13 @@ pub(crate) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
             return Err(params.wrong("degrees", "degrees must be 0 or more, or [lowest, highest]"));
         }
     };
-    let interpolation = match params.text("interpolation")? {
-        Some("nearest") => Interpolation::Nearest,
-        None | Some("bilinear") => Interpolation::Bilinear,
-        Some("bicubic") => Interpolation::Bicubic,
-        Some(other) => {
-            return Err(params.wrong(
-                "interpolation",
-                format_args!("interpolation is '{other}': use nearest, bilinear or bicubic"),
-            ));
-        }
-    };
+    let interpolation = params.choice("interpolation", &PLAIN_FILTERS)?;
     if p == 0.0 {
         pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
     pipe.push(RandomRotation {
-        interpolation,
+        interpolation: interpolation.unwrap_or(Interpolation::Bilinear),
         p,
         style: RotationStyle::Opencv,
         ..RandomRotation::new(degrees)
@@ -351,5 +336,5 @@ pub(crate) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_
 }
 
 pub(crate) fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
-    size.ok_or_else(|| params.wrong("size", "'size' is missing, and it has no default: write it"))
+    size.ok_or_else(|| params.missing("size"))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::data::index::label::Label;
+use crate::data::index::sealed::Label;
 use crate::data::packed::read_page;
 
 /// A byte of a picture of a batch.

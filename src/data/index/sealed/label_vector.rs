@@ -1,4 +1,4 @@
-//! A label of several numbers, where it lies.
+//! What a sample is labelled with; several numbers where they lie.
 //!
 //! Used wherever an index is mapped.
 
@@ -36,4 +36,13 @@ impl fmt::Debug for LabelVector<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
+}
+
+/// What is known about one sample beside its path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Label<'a> {
+    None,
+    /// A class number; -1 in a flat folder.
+    Class(i64),
+    Vector(LabelVector<'a>),
 }

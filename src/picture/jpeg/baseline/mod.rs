@@ -18,7 +18,6 @@
 //! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
 //! - `gpu_rows`: rows for the kernels that decode on a GPU.
-//! - `stages`: what the plain form makes between bytes and pixels, for tests.
 //! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
 //!   only `unsafe` here.
 
@@ -36,8 +35,6 @@ mod kernels;
 mod planes;
 mod rows;
 mod scan;
-#[cfg(test)]
-mod stages;
 mod stream;
 mod transform;
 #[cfg(target_arch = "x86_64")]
@@ -55,9 +52,9 @@ pub(crate) use job::{Job, Refusal, Window};
 use kernels::{Plain, with_kernels};
 use rows::Rows;
 use scan::{Scan, Tables, Waiting};
-#[cfg(test)]
-pub(crate) use stages::stages;
 use stream::Stream;
+#[cfg(test)]
+pub(crate) use tests::stages::stages;
 
 /// Coded data of fewer bytes take less time by hand than lookups of new Huffman tables.
 const FEW_BYTES: usize = 2048;

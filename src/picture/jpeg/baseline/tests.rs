@@ -8,6 +8,8 @@ use super::blocks::{Pair, Target};
 use super::kernels::{Kernels, Plain};
 use super::*;
 
+pub(super) mod stages;
+
 /// Each form of a decoder, and a buffer for the pixels.
 struct Forms {
     decoders: Vec<Decoder>,

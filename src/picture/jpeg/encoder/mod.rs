@@ -61,13 +61,10 @@ fn encode_as(
     out: &mut [u8],
 ) -> Result<usize, SampleFault> {
     if height > LONGEST || width > LONGEST {
-        return Err(SampleFault::new(
-            FaultKind::TooLarge,
-            format!(
-                "{width} x {height} pixels, and a side of a JPEG has at most {LONGEST}: use a \
+        return Err(FaultKind::TooLarge.fault(format!(
+            "{width} x {height} pixels, and a side of a JPEG has at most {LONGEST}: use a \
                  resize, or encode raw or copy"
-            ),
-        ));
+        )));
     }
     let wanted = 3 * u64::from(height) * u64::from(width);
     if wanted == 0 || pixels.len() as u64 != wanted {
@@ -117,5 +114,5 @@ fn most_bytes((height, width): (u32, u32)) -> u64 {
 
 #[cold]
 fn failed(what: &str) -> SampleFault {
-    SampleFault::new(FaultKind::TooLarge, format!("encoding as JPEG: {what}"))
+    FaultKind::TooLarge.fault(format!("encoding as JPEG: {what}"))
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::scene::data::bounds;
-use crate::scene::data::colmap::image::{MOST_IMAGES, ModelImage};
-use crate::scene::data::colmap::models::{self, MOST_PARAMETERS, ModelCamera};
+use crate::scene::data::colmap::models::{
+    self, MOST_IMAGES, MOST_PARAMETERS, ModelCamera, ModelImage,
+};
 use crate::scene::data::colmap::reading::Reading;
 use crate::scene::data::points::{MOST_POINTS, Points, check_memory};
 

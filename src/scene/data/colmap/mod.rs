@@ -5,14 +5,13 @@
 //! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
 //! read: images have their own poses.
 //!
-//! - `folders`: where models and images lie; `image`: one image of a model;
-//! - `models`: the camera models by number and name, and which lens each is;
+//! - `folders`: where models and images lie;
+//! - `models`: the camera models by number and name, and which lens each is; cameras and images;
 //! - `binary`, `text`: the two forms; `reading`: fields of a binary file; `lines`: lines of a
 //!   text file.
 
 mod binary;
 mod folders;
-mod image;
 mod lines;
 mod models;
 mod reading;
@@ -32,8 +31,7 @@ use crate::scene::data::scene::{Placement, Pose, Split, rotation};
 
 pub use folders::ModelFolder;
 pub(super) use folders::model_folder;
-use image::ModelImage;
-use models::ModelCamera;
+use models::{ModelCamera, ModelImage};
 
 /// The lists of a scene that say which frames are for what.
 const LISTS: [(&str, Split); 3] = [

@@ -8,9 +8,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::scene::data::bounds;
-use crate::scene::data::colmap::image::{MOST_IMAGES, ModelImage};
 use crate::scene::data::colmap::lines::{Fields, Lines};
-use crate::scene::data::colmap::models::{self, ModelCamera};
+use crate::scene::data::colmap::models::{self, MOST_IMAGES, ModelCamera, ModelImage};
 use crate::scene::data::points::{MOST_POINTS, Points};
 
 /// Calls `with` with every line that is no comment and not empty, and its number.

@@ -4,8 +4,8 @@
 use super::*;
 use crate::cut::crop::{CROP_HEADER_CODED, CropHeader};
 use crate::device::jpeg_part::PartLimits;
-use crate::device::reference::handed::{PARTS, handed_coded};
-use crate::device::reference::resized::resized;
+use crate::device::tests::reference::handed::{PARTS, handed_coded};
+use crate::device::tests::reference::resized::resized;
 use crate::picture::Limits;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::picture::jpeg::gpu_rows::CodedPicture;

@@ -5,20 +5,13 @@
 //! Runs where a check runs, and on the CPU stage of the device. Slow and
 //! readable; allocates.
 
-use super::axes::{Axes, PIXEL, Source};
-#[cfg(test)]
+use crate::pixels::resample::Axes;
+use crate::pixels::resample::axes::{PIXEL, Source};
 use crate::pixels::view::View;
 use crate::recipe::weights::WeightTable;
 
 /// Levels, 0 to 255 for most filters, as tight rows of RGB.
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "what the fast paths, and later the kernel, are tested against"
-    )
-)]
-pub fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
+pub(super) fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
     src.check();
     let (width, height) = axes.size();
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
@@ -53,8 +46,7 @@ pub fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
 
 /// The same of pixels that are floats, in `f64` throughout: what the resize of
 /// floats is tested against. One sum a pixel, over all its rows and columns.
-#[cfg(test)]
-pub fn resample_f64(src: View<'_, f32>, axes: Axes) -> Vec<f64> {
+pub(super) fn resample_f64(src: View<'_, f32>, axes: Axes) -> Vec<f64> {
     let (width, height) = axes.size();
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
     across.prepare(axes.x);

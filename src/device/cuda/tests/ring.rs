@@ -9,14 +9,14 @@ use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{Next, Outcome};
 use crate::pool::ring::{Ring, Shape};
 
-pub(super) struct Scene {
+pub(in crate::device::cuda) struct TestRing {
     slots: Slots,
     rows: u32,
     sequence: u32,
 }
 
-impl Scene {
-    pub(super) fn new(slots: u32, rows: u32, slot_bytes: usize) -> Self {
+impl TestRing {
+    pub(in crate::device::cuda) fn new(slots: u32, rows: u32, slot_bytes: usize) -> Self {
         let ring = Ring::create(Shape {
             slots,
             rows,
@@ -32,22 +32,22 @@ impl Scene {
         }
     }
 
-    pub(super) fn ring(&self) -> Arc<Ring> {
+    pub(in crate::device::cuda) fn ring(&self) -> Arc<Ring> {
         self.slots.shared_ring()
     }
 
     /// True when a slot is neither held nor under way.
-    pub(super) fn has_free(&self) -> bool {
+    pub(in crate::device::cuda) fn has_free(&self) -> bool {
         self.slots.wait_free(Duration::ZERO)
     }
 
     /// How many slots are neither held nor under way. They are gone after this.
-    pub(super) fn into_free(self) -> usize {
+    pub(in crate::device::cuda) fn into_free(self) -> usize {
         std::iter::from_fn(|| self.slots.take_free()).count()
     }
 
     /// A ready slot with these bytes at its beginning.
-    pub(super) fn held(&mut self, bytes: &[u8]) -> HeldSlot {
+    pub(in crate::device::cuda) fn held(&mut self, bytes: &[u8]) -> HeldSlot {
         self.sequence += 1;
         let free = self.slots.take_free().expect("a free slot");
         let ticket = Ticket {

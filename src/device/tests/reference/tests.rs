@@ -18,10 +18,12 @@ use proptest::test_runner::TestRunner;
 
 use self::cases::{File, cases, side};
 use crate::cut::crop::CropStep;
-use crate::device::reference::apart::apart;
-use crate::device::reference::handed::{PARTS, extent, filled, handed, handed_coded, random};
+use crate::device::tests::reference::apart::apart;
+use crate::device::tests::reference::handed::{
+    PARTS, extent, filled, handed, handed_coded, random,
+};
 
-use crate::device::reference::*;
+use crate::device::tests::reference::*;
 use crate::picture::Limits;
 use crate::pixels::rounding::elements;
 use crate::recipe::{

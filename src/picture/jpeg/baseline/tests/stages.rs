@@ -4,17 +4,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::super::standard::ZIGZAG;
-use super::bits::{Bits, Data, EMPTY};
-use super::blocks::{Codes, Pair, Target};
-use super::frame::{Frame, Quantization};
-use super::geometry::Plan;
-use super::job::{Job, Refusal};
-use super::kernels::{Kernels, Plain};
-use super::planes;
-use super::rows::Rows;
-use super::scan::{Scan, Tables, Waiting};
-use super::stream::Stream;
+use crate::picture::jpeg::baseline::bits::{Bits, Data, EMPTY};
+use crate::picture::jpeg::baseline::blocks::{Codes, Pair, Target};
+use crate::picture::jpeg::baseline::frame::{Frame, Quantization};
+use crate::picture::jpeg::baseline::geometry::Plan;
+use crate::picture::jpeg::baseline::job::{Job, Refusal};
+use crate::picture::jpeg::baseline::kernels::{Kernels, Plain};
+use crate::picture::jpeg::baseline::planes;
+use crate::picture::jpeg::baseline::rows::Rows;
+use crate::picture::jpeg::baseline::scan::{Scan, Tables, Waiting};
+use crate::picture::jpeg::baseline::stream::Stream;
+use crate::picture::jpeg::standard::ZIGZAG;
 
 /// A block that the window needs, of a component with more than one sample a block.
 #[derive(Debug, Clone)]

@@ -10,11 +10,11 @@ use std::process::Command;
 const CHILD: &str = "FEATHERLOAD_TEST_STANDIN";
 
 /// The calls of the driver, a line each, in their order.
-pub(super) struct Log(Vec<String>);
+pub(in crate::device::cuda) struct Log(Vec<String>);
 
 /// In the test's own process: runs it in a child with the stand-in, and gives the
 /// log. In the child: runs `body`.
-pub(super) fn with_standin(
+pub(in crate::device::cuda) fn with_standin(
     test: &str,
     environment: &[(&str, &str)],
     body: impl FnOnce(),
@@ -23,7 +23,7 @@ pub(super) fn with_standin(
 }
 
 /// As [`with_standin`], with flags for the compiler.
-pub(super) fn with_compiled(
+pub(in crate::device::cuda) fn with_compiled(
     test: &str,
     flags: &[&str],
     environment: &[(&str, &str)],
@@ -77,13 +77,13 @@ fn compile(source: &str, library: &Path, flags: &[&str]) {
 
 impl Log {
     /// The first words of the calls, those of `names` alone.
-    pub(super) fn calls(&self, names: &[&str]) -> Vec<&str> {
+    pub(in crate::device::cuda) fn calls(&self, names: &[&str]) -> Vec<&str> {
         let firsts = self.0.iter().filter_map(|l| l.split(' ').next());
         firsts.filter(|name| names.contains(name)).collect()
     }
 
     /// As [`Log::calls`], whole lines.
-    pub(super) fn all(&self, names: &[&str]) -> Vec<&str> {
+    pub(in crate::device::cuda) fn all(&self, names: &[&str]) -> Vec<&str> {
         let lines = self.0.iter().map(String::as_str);
         lines
             .filter(|l| {
@@ -95,7 +95,7 @@ impl Log {
     }
 
     /// The calls of one name that were done.
-    pub(super) fn lines(&self, name: &str) -> Vec<&str> {
+    pub(in crate::device::cuda) fn lines(&self, name: &str) -> Vec<&str> {
         let lines = self.0.iter().map(String::as_str);
         lines
             .filter(|l| l.split(' ').next() == Some(name) && !l.contains(" answers "))
@@ -103,7 +103,7 @@ impl Log {
     }
 
     /// Where the first line that begins so stands.
-    pub(super) fn position(&self, begin: &str) -> usize {
+    pub(in crate::device::cuda) fn position(&self, begin: &str) -> usize {
         self.0
             .iter()
             .position(|l| l.starts_with(begin))
@@ -112,7 +112,7 @@ impl Log {
 
     /// What was made is gone, once each, the pinned ring before its context, and the
     /// thread's own context is as it was.
-    pub(super) fn is_balanced(&self) {
+    pub(in crate::device::cuda) fn is_balanced(&self) {
         let second = |line: &&str| line.split(' ').nth(1).unwrap_or_default().to_owned();
         for (made, gone) in [
             ("cuStreamCreate", "cuStreamDestroy_v2"),

@@ -8,9 +8,9 @@
 //! - `apart`: how far two ways to a row are from each other;
 //! - `resized`: windows that the kernels of JPEGs resize.
 
-pub(super) mod apart;
-pub(super) mod handed;
-pub(super) mod resized;
+pub(in crate::device) mod apart;
+pub(in crate::device) mod handed;
+pub(in crate::device) mod resized;
 mod tests;
 
 use crate::cut::crop::{CROP_HEADER, CropHeader};
