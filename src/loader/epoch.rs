@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use crate::data::index::{Index, ScanReport};
 use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
-use crate::fetch::client::Fetcher;
 use crate::jobs::images::batch::Batch;
 use crate::jobs::images::engine::ImageEngine;
 use crate::jobs::images::replay::Replay;
@@ -17,6 +16,7 @@ use crate::jobs::images::run::Run;
 use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::report::LoaderReport;
 use crate::plan::{Mark, Plan, Position, State};
+use crate::remote::fetch::fetcher::Fetcher;
 
 /// Streams batches of images out of worker processes.
 ///

@@ -6,10 +6,10 @@
 use serde::Serialize;
 
 use crate::device::DeviceTimes;
-use crate::fetch::FetchReport;
 use crate::jobs::stages::StageTimes;
 use crate::pool::report::PoolReport;
 use crate::pool::sandbox::Sandboxed;
+use crate::remote::fetch::FetchReport;
 
 /// What a loader can tell about itself.
 #[derive(Debug, Clone, Default, Serialize)]

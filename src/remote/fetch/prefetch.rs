@@ -1,0 +1,216 @@
+//! Shards that are read all at a time, as a cache is made of them: they come, and stay until the
+//! fetcher ends.
+//!
+//! In the consumer. To the fetcher they are one batch of a run that has no other.
+
+use std::ops::ControlFlow;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit};
+
+use crate::data::index::{Index, one_for_some};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::error::{Error, Result};
+use crate::plan::{Mark, Plan, PlanOptions, Sampler};
+use crate::remote::fetch::fetcher::Fetcher;
+use crate::remote::fetch::shard_room::{least_room, on_disk};
+use crate::remote::fetch::tar_list::TarList;
+use crate::remote::helper::process::is_of_one_that_died;
+
+/// Between two words on how many are there.
+const TELL: Duration = Duration::from_millis(200);
+
+/// So many of those are waited until others may have left the folder.
+const WAIT: u32 = 10;
+
+/// Where the run stands, all the time.
+fn start() -> Mark {
+    Mark::new(0, 0)
+}
+
+/// The room of a folder, and what its shards take of it.
+#[derive(Debug)]
+pub(crate) struct ShardRoom {
+    /// Bytes of shards that may be there at a time.
+    pub(crate) room: u64,
+    /// Of each shard, as the disk counts them.
+    bytes: Vec<u64>,
+}
+
+impl ShardRoom {
+    /// Bytes of these shards.
+    pub(crate) fn bytes_of(&self, shards: &[u64]) -> u64 {
+        let bytes = shards.iter().filter_map(|n| self.bytes.get(*n as usize));
+        bytes.fold(0, |sum: u64, n| sum.saturating_add(*n))
+    }
+
+    /// Whether there is no room for all shards: those that are read are held then, each by a
+    /// descriptor.
+    fn is_for_some(&self) -> bool {
+        let all = self.bytes.iter().fold(0u64, |n, b| n.saturating_add(*b));
+        self.room < all
+    }
+
+    /// Whether this process may not hold so many shards at a time; how many it may.
+    pub(crate) fn holds_too_many(&self, shards: &[u64]) -> Option<u64> {
+        // Others are needed, too: by workers' pipes, and whatever else this process does.
+        let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+        let most = soft / 2;
+        (self.is_for_some() && shards.len() as u64 > most).then_some(most)
+    }
+
+    /// Bytes that the room lacks for these shards at a time; 0 where they fit.
+    pub(crate) fn lacks(&self, shards: &[u64]) -> u64 {
+        if !self.is_for_some() {
+            return 0;
+        }
+        let largest = self.bytes.iter().copied().max().unwrap_or(0);
+        least_room(self.bytes_of(shards), largest).saturating_sub(self.room)
+    }
+}
+
+impl Fetcher {
+    /// By what a data set that changed is noticed: what the store says of its shards, whenever
+    /// they come here.
+    pub(crate) fn state(&self) -> Hash128 {
+        let name = self.folder().file_name().unwrap_or_default();
+        Hash128::of(name.as_encoded_bytes())
+    }
+
+    /// # Errors
+    /// Manifest or list that cannot be read any more.
+    pub(crate) fn shard_room(&self) -> Result<ShardRoom> {
+        let bytes = match self.is_of_tars() {
+            true => {
+                let shards = TarList::read(self.folder())?.shards;
+                shards.iter().map(|shard| on_disk(shard.bytes)).collect()
+            }
+            false => {
+                let (manifest, _) = CacheManifest::read(&self.folder().join(CACHE_MANIFEST))?;
+                let shards = manifest.shards.iter();
+                shards.map(|shard| on_disk(shard.bytes)).collect()
+            }
+        };
+        Ok(ShardRoom {
+            room: self.room(),
+            bytes,
+        })
+    }
+
+    /// Has these shards of `index` come, in growing order, in place of those before. `came` is
+    /// told now and then which are there now and were not before; `Break` ends it.
+    ///
+    /// # Errors
+    /// A shard that cannot be had; more than fit.
+    pub(crate) fn bring(
+        &mut self,
+        index: &Index,
+        shards: &[u64],
+        came: &mut dyn FnMut(&[u64]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        self.let_go();
+        if shards.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let name = |number| {
+            let path = index.shard_path(number);
+            path.file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        };
+        let names: Vec<String> = (0..index.shards()).map(name).collect();
+        let is_wanted = |number| shards.binary_search(&number).is_ok();
+        let one_each = one_for_some(self.folder(), &names, &is_wanted)?;
+        let batch = u32::try_from(shards.len())
+            .map_err(|_| Error::config(format!("{} shards are too many", shards.len())))?;
+        let order = PlanOptions {
+            batch,
+            sampler: Sampler::Sequential,
+            ..PlanOptions::default()
+        };
+        let (plan, at) = (Plan::new(one_each.len(), order)?, start());
+        let mut is_told = false;
+        loop {
+            match self.plan(&one_each, &plan, at, Some(1)) {
+                // They fit, but not beside what others of this folder need now.
+                Err(e) if e.option_name() == Some("fetch_limit") => {
+                    if !is_told {
+                        tracing::warn!(
+                            "{}: other processes use this folder, and there is no room beside \
+                             them: waiting until there is (another `fetch_dir` has no others)",
+                            self.folder().display()
+                        );
+                        is_told = true;
+                    }
+                }
+                planned => {
+                    planned?;
+                    break;
+                }
+            }
+            for _ in 0..WAIT {
+                if came(&[]).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                thread::sleep(TELL);
+            }
+            // That one has ended. Of another that dies meanwhile the next plan is told.
+            match self.renew() {
+                Err(why) if is_of_one_that_died(&why) => tracing::warn!("{why}"),
+                renewed => renewed?,
+            }
+        }
+        let mut away = shards.to_vec();
+        loop {
+            let all = self.ready(&one_each, &plan, at, 1, TELL)?.is_some();
+            let is_there = |number: &u64| all || index.shard_path(*number).exists();
+            let (now, later) = away.into_iter().partition::<Vec<_>, _>(is_there);
+            away = later;
+            if !now.is_empty() {
+                self.goes_on();
+            }
+            if came(&now).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if all {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+
+    /// Looks now and then whether the fetcher lives, while shards that it brought are read.
+    ///
+    /// # Errors
+    /// One that cannot be replaced. What it brought stays here all the same.
+    pub(crate) fn keep(&mut self) -> Result<()> {
+        self.look_after(start())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_for_what_is_read_and_one_more_and_a_third_of_that() {
+        let of = |room| ShardRoom {
+            room,
+            bytes: vec![10, 20, 30, 40],
+        };
+        assert_eq!(of(100).lacks(&[0, 1, 2, 3]), 0);
+        assert_eq!(of(100).holds_too_many(&[0; 1 << 20]), None);
+        // 10 + 20 and the largest, 70, and 24.
+        assert_eq!(of(94).lacks(&[0, 1]), 0);
+        assert_eq!(of(93).lacks(&[0, 1]), 1);
+        assert_eq!(of(93).lacks(&[]), 0);
+        assert_eq!(of(93).bytes_of(&[3, 0]), 50);
+        let numbers: Vec<u64> = (0..1 << 20).collect();
+        assert!(of(93).holds_too_many(&numbers).is_some());
+        assert_eq!(of(93).holds_too_many(&[0]), None);
+        let huge = ShardRoom {
+            room: u64::MAX - 1,
+            bytes: vec![u64::MAX, u64::MAX],
+        };
+        assert_eq!(huge.lacks(&[0]), 1);
+    }
+}
