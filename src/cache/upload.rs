@@ -17,7 +17,7 @@ use crate::cache::report::SendReport;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
 use crate::remote::fetch::Address;
-use crate::remote::upload::messages::{Begun, MOST_NAMES, Reply, Request};
+use crate::remote::upload::messages::{MOST_NAMES, Reply, Request};
 use crate::remote::upload::sender::{Sender, unexpected};
 use crate::sys::replace::beside;
 use crate::sys::whole_file;
@@ -264,8 +264,8 @@ impl CacheUpload {
             over,
         };
         match self.sender.ask(&request)? {
-            Reply::Begun(Begun::Written) => {}
-            Reply::Begun(Begun::Taken) => {
+            Reply::Begun(true) => {}
+            Reply::Begun(false) => {
                 return Err(Error::dataset(
                     self.address().as_str(),
                     "another builder has begun a cache here meanwhile: the same command goes on \
@@ -375,7 +375,7 @@ impl CacheUpload {
             replace: self.replace,
         };
         match self.sender.ask(&request)? {
-            Reply::Ended(counts) => self.sender.counts = self.sender.counts.and(counts),
+            Reply::Ended(counts) => self.sender.counts = self.sender.counts + counts,
             other => return Err(unexpected(&other)),
         }
         match self.replaced {
@@ -392,7 +392,7 @@ impl CacheUpload {
             objects: counts.objects,
             bytes: counts.bytes,
             retries: counts.retries,
-            deaths: self.sender.total_deaths,
+            deaths: self.sender.total_deaths(),
         }
     }
 }

@@ -63,7 +63,7 @@ impl Position {
 
 /// A place of an epoch between two batches, whatever their size: the samples of all ranks
 /// that are in front of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) epoch: u64,
     pub(crate) samples: u64,

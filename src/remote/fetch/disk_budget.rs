@@ -14,8 +14,8 @@ use crate::remote::fetch::checksums;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::Needs;
 use crate::remote::fetch::folder::Folder;
-use crate::remote::fetch::messages::Trouble;
 use crate::remote::fetch::shard_room::{BLOCK, least_room, on_disk};
+use crate::remote::helper::messages::Trouble;
 
 /// Small files of a folder, a block each: `leader.lock`, the mark of a folder that was made here,
 /// and why a leader gave up.

@@ -20,8 +20,8 @@ use object_store::{
 use tokio::sync::Semaphore;
 
 use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
-use crate::remote::fetch::messages::Trouble;
 use crate::remote::fetch::part::{Part, not_written};
+use crate::remote::helper::messages::Trouble;
 use crate::remote::store::client::{Failure, Store, is_no_range};
 use crate::remote::store::patience::{PATIENCE, Patience};
 use crate::remote::store::ranges;

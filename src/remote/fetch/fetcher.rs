@@ -12,27 +12,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::unistd::getpid;
 use serde::Serialize;
 
-use crate::data::index::{ComingShards, Index, ScanReport, one_for_each};
+use crate::data::index::{
+    ComingShards, Index, ScanReport, ShardLabels, ShardOptions, one_for_each,
+};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
 use crate::error::{Error, Result, needed, room, size};
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
+use crate::pool::coordinator::messages::FETCHER_COMMAND;
 use crate::remote::address::Address;
 use crate::remote::fetch::held_shards::HeldShards;
-use crate::remote::fetch::lease::Lease;
-use crate::remote::fetch::messages::{
-    Counts, Opened, Place, Reply, Request, Trouble, Unused, to_bytes,
-};
+use crate::remote::fetch::lease::{Lease, use_folder};
+use crate::remote::fetch::messages::{Opened, Reply, Request, Tars, Unused};
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_wait::ShardWait;
 use crate::remote::fetch::tar_list::{TarList, shared_index};
-use crate::remote::helper::process::{
-    MOST_DEATHS, Process, Start, is_of_one_that_died, unexpected,
-};
+use crate::remote::helper::messages::Counts;
+use crate::remote::helper::process::{HelperKind, HelperProcess};
+use crate::remote::helper::restarts::{Helper, has_died};
 use crate::sys::clock::RunningClock;
-use crate::sys::socket;
+
+static FETCHER: HelperKind = HelperKind {
+    name: "fetcher",
+    command: FETCHER_COMMAND,
+    end_limit: Duration::from_millis(200),
+    nothing_done: "without getting a shard",
+};
+
+/// How long a fetcher may take to say what it did.
+const REPORT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Between two looks for a shard.
 const LOOK: Duration = Duration::from_millis(2);
@@ -76,7 +85,7 @@ pub(crate) enum Making<'a> {
     Always(&'a dyn Fn(u64, u64)),
 }
 
-/// What it is told of the order, once that is known.
+/// The order of a run, once that is known.
 #[derive(Debug)]
 struct Order {
     options: PlanOptions,
@@ -85,13 +94,26 @@ struct Order {
     epochs: Option<u64>,
 }
 
+/// What a fetcher is told; another one is told the same.
+#[derive(Debug)]
+struct FetchTask {
+    address: Address,
+    options: FetchOptions,
+    opened: Opened,
+    order: Option<Order>,
+    /// Where the run stands.
+    at: Mark,
+}
+
 /// What the fetcher said. A report may hear it too.
 #[derive(Debug, Default)]
 struct Heard {
     /// Why nothing more comes, until somebody needed it.
-    trouble: Option<Trouble>,
+    trouble: Option<Error>,
     /// Of this fetcher.
     counts: Counts,
+    /// Of fetchers before this one.
+    before: Counts,
     /// Ranks that use the folder.
     ranks: Option<u32>,
     /// Whether it was asked if it goes on, and did not answer yet.
@@ -105,42 +127,114 @@ impl Heard {
     /// What nobody asked for.
     fn hear(&mut self, reply: Reply) -> Result<()> {
         match reply {
-            Reply::Trouble(trouble) => self.trouble = Some(trouble),
             Reply::Report(counts) => self.counts = counts,
             Reply::GoesOn { ranks } => {
                 self.ranks = Some(ranks);
                 (self.is_asked, self.silent) = (false, None);
             }
-            other => return Err(unexpected(Some(&other))),
+            other => return Err(FETCHER.unexpected(&other)),
         }
         Ok(())
+    }
+
+    /// The next reply. Trouble of the fetcher is kept until somebody needs what it does not get.
+    fn reply_within(
+        &mut self,
+        process: &HelperProcess,
+        limit: Duration,
+        planned: Duration,
+    ) -> Result<Option<Reply>> {
+        match process.reply_within(limit, planned) {
+            Err(e) if !has_died(&e) && !e.is_protocol() => {
+                self.trouble = Some(e);
+                Ok(None)
+            }
+            heard => heard,
+        }
+    }
+}
+
+/// Has a fetcher get manifest and index. `room`: as a fetcher before this one found it.
+///
+/// # Errors
+/// A data set that is not there, or cannot be had.
+fn open(
+    process: &HelperProcess,
+    address: &Address,
+    options: &FetchOptions,
+    room: Option<u64>,
+) -> Result<Opened> {
+    let request = Request::Open {
+        address: address.clone(),
+        options: Box::new(options.clone()),
+        room,
+        index: ComingShards::file_name(&options.shards),
+    };
+    match process.ask(&request)? {
+        Reply::Opened(opened) => Ok(opened),
+        other => Err(FETCHER.unexpected(&other)),
+    }
+}
+
+impl FetchTask {
+    /// Tells a fetcher that was just started.
+    fn begin(&self, process: &HelperProcess, heard: &Mutex<Heard>) -> Result<()> {
+        let opened = open(
+            process,
+            &self.address,
+            &self.options,
+            Some(self.opened.room),
+        )?;
+        if opened.folder != self.opened.folder {
+            return Err(Error::dataset(
+                self.address.as_str(),
+                "changed while it was read: start the run again",
+            ));
+        }
+        self.send_order(process, heard)
+    }
+
+    /// Tells of the order, where it is known.
+    fn send_order(&self, process: &HelperProcess, heard: &Mutex<Heard>) -> Result<()> {
+        let Some(order) = &self.order else {
+            return Ok(());
+        };
+        let request = Request::Plan {
+            options: Box::new(order.options.clone()),
+            at: self.at,
+            epochs: order.epochs,
+        };
+        let mut fds = vec![order.index.as_fd()];
+        fds.extend(order.table.as_ref().map(AsFd::as_fd));
+        process.send(&request, &fds)?;
+        loop {
+            match process.reply()? {
+                Reply::Planned => return Ok(()),
+                // An answer to what it was asked before.
+                other => lock(heard).hear(other)?,
+            }
+        }
     }
 }
 
 /// Shards of a data set that lies in an object store.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
-    start: Start,
-    process: Process,
-    opened: Opened,
+    helper: Helper,
+    task: FetchTask,
     /// Of the folder, also while no fetcher lives.
     in_use: Lease,
-    order: Option<Order>,
     held: HeldShards,
     /// The first batch behind those.
     next: Option<Mark>,
     watched: Instant,
     /// When it was asked whether it goes on.
     asked: Instant,
-    deaths: u32,
     heard: Mutex<Heard>,
     /// Whether the fetcher may not know where the run stands.
     untold: bool,
-    /// Of fetchers before this one.
-    before: Counts,
-    /// The fetcher has ended with that, and was told of.
+    /// The fetcher has ended with trouble, and that was handed on.
     gave_up: bool,
-    total_deaths: u64,
     waited: Duration,
     /// Since the last batch whose shards were there.
     wait: ShardWait,
@@ -158,29 +252,27 @@ impl Fetcher {
     pub(crate) fn open(
         address: Address,
         options: FetchOptions,
-        helper: Option<PathBuf>,
+        executable: Option<PathBuf>,
         making: Making<'_>,
     ) -> Result<(Self, Index, Option<ScanReport>)> {
-        let mut start = Start {
-            address,
-            options,
-            helper,
-        };
-        let mut deaths = 0;
-        let (mut process, mut opened, mut in_use) = start.open(&mut deaths)?;
+        let mut helper = Helper::start(&FETCHER, executable)?;
+        let begin = |process: &_| open(process, &address, &options, None);
+        let opened = begin(&helper.process);
+        let mut opened = helper.or_again(opened, begin)?;
+        let mut in_use = use_folder(&opened.folder)?;
         let Some(mut tars) = opened.tars else {
-            start.refuse_shard_options()?;
+            refuse_shard_options(&address, &options.shards)?;
             let index = Index::cache_to_come(&opened.folder)?;
-            let mut fetcher = Self::new(start, (process, opened, in_use), index.shards());
-            fetcher.total_deaths = deaths;
+            let shards = index.shards();
+            let fetcher = Self::new(helper, (address, options), opened, in_use, shards);
             return Ok((fetcher, index, None));
         };
         let list = TarList::read(&opened.folder)?;
-        let name = ComingShards::file_name(&start.options.shards);
+        let name = ComingShards::file_name(&options.shards);
         if tars.is_indexed {
             if let Some((index, scan)) = list.open_index(&opened.folder, &name)? {
-                let mut fetcher = Self::new(start, (process, opened, in_use), index.shards());
-                fetcher.total_deaths = deaths;
+                let shards = index.shards();
+                let fetcher = Self::new(helper, (address, options), opened, in_use, shards);
                 return Ok((fetcher, index, Some(scan)));
             }
             // Damaged, or of another version: as if there were none.
@@ -190,96 +282,87 @@ impl Fetcher {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(|e| Error::io_at("remove", &path, e))?,
             }
-            (process, opened, in_use) = start.open(&mut deaths)?;
+            let again = helper.renew(begin);
+            opened = helper.or_again(again, begin)?;
+            in_use = use_folder(&opened.folder)?;
             tars = opened.tars.unwrap_or(tars);
         }
-        if let Some(unused) = tars.unused {
-            let why = match unused {
-                Unused::TooLarge(bytes) => format!(
-                    "has {}, and `fetch_limit` leaves {} for one",
-                    needed(bytes),
-                    room(tars.most_of_index.unwrap_or(0))
-                ),
-                Unused::NotWhole => "is damaged, of another version or of other shards".to_owned(),
-            };
-            tracing::warn!(
-                "{}: the index that is shared there {why}: it is not used. `featherload index \
-                 --share` puts one there in its place",
-                start.address
-            );
-        }
+        warn_of_unused(&address, &tars);
         let no_progress = |_, _| {};
         let progress = match making {
             Making::Always(progress) => progress,
             Making::OfWholeSets if !opened.evicts() => {
                 tracing::warn!(
-                    "{}: no index of its {} tar shards is kept, so all are fetched first ({}) to \
-                     make one",
-                    start.address,
+                    "{address}: no index of its {} tar shards is kept, so all are fetched first \
+                     ({}) to make one",
                     list.shards.len(),
                     size(list.bytes())
                 );
                 &no_progress
             }
-            _ => return Err(list.is_not_indexed(&start.address, &opened.folder, &name)),
+            _ => return Err(list.is_not_indexed(&address, &opened.folder, &name)),
         };
-        let folder = opened.folder.clone();
-        let mut fetcher = Self::new(start, (process, opened, in_use), list.shards.len() as u64);
+        let shards = list.shards.len() as u64;
+        let mut fetcher = Self::new(helper, (address, options), opened, in_use, shards);
         fetcher.make_index(&list, tars.most_of_index, progress)?;
-        let made = fetcher.report();
-        // The folder stays in use: its shards were read just now.
-        let (same, shards_read) = fetcher.into_start();
-        start = same;
+        let before = fetcher.counts();
+        let Self {
+            mut helper,
+            task,
+            // The folder stays in use: its shards were read just now.
+            in_use: _shards_read,
+            ..
+        } = fetcher;
+        let (address, options) = (task.address, task.options);
         // Another one, which knows the checksums that were found.
-        let (process, opened, in_use) = start.open(&mut deaths)?;
-        drop(shards_read);
-        let indexed = match opened.folder == folder {
-            true => list.open_index(&folder, &name)?,
+        let begin = |process: &_| open(process, &address, &options, None);
+        let again = helper.renew(begin);
+        let opened = helper.or_again(again, begin)?;
+        let in_use = use_folder(&opened.folder)?;
+        let indexed = match opened.folder == task.opened.folder {
+            true => list.open_index(&opened.folder, &name)?,
             false => None,
         };
         let Some((index, scan)) = indexed else {
             let what = "changed while it was indexed: wait until whoever writes there is done";
-            return Err(Error::dataset(start.address.as_str(), what));
+            return Err(Error::dataset(address.as_str(), what));
         };
-        let mut fetcher = Self::new(start, (process, opened, in_use), index.shards());
+        let shards = index.shards();
+        let fetcher = Self::new(helper, (address, options), opened, in_use, shards);
         // Of one run, for whoever reads the report.
-        fetcher.before = Counts {
-            shards: made.shards,
-            bytes: made.bytes,
-            removed: made.removed,
-            retries: made.retries,
-        };
-        fetcher.total_deaths = deaths + made.deaths;
+        lock(&fetcher.heard).before = before;
         Ok((fetcher, index, Some(scan)))
     }
 
-    fn new(start: Start, of: (Process, Opened, Lease), shards: u64) -> Self {
-        let (process, opened, in_use) = of;
+    fn new(
+        mut helper: Helper,
+        (address, options): (Address, FetchOptions),
+        opened: Opened,
+        in_use: Lease,
+        shards: u64,
+    ) -> Self {
+        helper.goes_on();
         Self {
-            in_use,
             held: HeldShards::new(shards, opened.room, opened.evicts()),
-            start,
-            process,
-            opened,
-            order: None,
+            helper,
+            task: FetchTask {
+                address,
+                options,
+                opened,
+                order: None,
+                at: Mark::new(0, 0),
+            },
+            in_use,
             next: None,
             watched: Instant::now(),
             asked: Instant::now(),
-            deaths: 0,
             heard: Mutex::default(),
             untold: false,
-            before: Counts::default(),
             gave_up: false,
-            total_deaths: 0,
             waited: Duration::ZERO,
             wait: ShardWait::new(),
             shard_bytes: None,
         }
-    }
-
-    /// Ends the fetcher.
-    fn into_start(self) -> (Start, Lease) {
-        (self.start, self.in_use)
     }
 
     /// Has every shard come once, in their order, and keeps the index of them in the folder,
@@ -293,9 +376,9 @@ impl Fetcher {
         most: Option<u64>,
         progress: &dyn Fn(u64, u64),
     ) -> Result<()> {
-        let (folder, names) = (self.opened.folder.clone(), list.names());
-        let address = self.start.address.to_string();
-        let options = self.start.options.shards.clone();
+        let (folder, names) = (self.task.opened.folder.clone(), list.names());
+        let address = self.task.address.to_string();
+        let options = self.task.options.shards.clone();
         let mut shards = ComingShards::new(&folder, &address, &options)?;
         // Batches of one sample, which is a shard.
         let index = one_for_each(&folder, &names)?;
@@ -318,34 +401,34 @@ impl Fetcher {
 
     /// The folder that shards come to.
     pub(super) fn folder(&self) -> &Path {
-        &self.opened.folder
+        &self.task.opened.folder
     }
 
     /// Bytes of shards that may be in it at a time.
     pub(super) fn room(&self) -> u64 {
-        self.opened.room
+        self.task.opened.room
     }
 
     pub(super) fn is_of_tars(&self) -> bool {
-        self.opened.tars.is_some()
+        self.task.opened.tars.is_some()
     }
 
     /// A shard came: fetchers that died before are none in a row.
     pub(super) fn goes_on(&mut self) {
-        self.deaths = 0;
+        self.helper.goes_on();
     }
 
-    /// Looks now and then whether the fetcher lives, while what is at `at` is held and nothing more
-    /// is waited for: it says in the folder what may not be removed.
+    /// Looks now and then whether the fetcher lives, while shards that it brought are read and
+    /// nothing more is waited for: it says in the folder what may not be removed.
     ///
     /// # Errors
-    /// One that cannot be replaced.
-    pub(super) fn look_after(&mut self, at: Mark) -> Result<()> {
+    /// One that cannot be replaced. What it brought stays here all the same.
+    pub(crate) fn keep(&mut self) -> Result<()> {
         if self.watched.elapsed() < ASK {
             return Ok(());
         }
         self.watched = Instant::now();
-        self.watch(at)
+        self.watch()
     }
 
     /// Lets the batches go that are held, for those of another order.
@@ -365,7 +448,7 @@ impl Fetcher {
         }
         let (folder, index) = (
             self.folder(),
-            ComingShards::file_name(&self.start.options.shards),
+            ComingShards::file_name(&self.task.options.shards),
         );
         let base = TarList::read(folder)?.base().clone();
         Ok(Some((
@@ -377,7 +460,7 @@ impl Fetcher {
 
     /// Whether shards are removed while the run goes on, so no worker may keep one open.
     pub(crate) fn evicts(&self) -> bool {
-        self.opened.evicts()
+        self.task.opened.evicts()
     }
 
     /// Has shards come for a run that stands at `at`.
@@ -395,42 +478,21 @@ impl Fetcher {
             fd.try_clone_to_owned()
                 .map_err(|e| Error::io("duplicate the descriptors of an order", e))
         };
-        self.order = Some(Order {
+        self.task.order = Some(Order {
             options: plan.options().clone(),
             index: own(index.as_fd())?,
             table: plan.table().map(|table| own(table.as_fd())).transpose()?,
             epochs,
         });
+        self.task.at = at;
         // Of all machines, until the fetcher says how many came to this one.
         self.held.is_of_ranks(plan.options().world);
         self.next = Some(at);
-        match self.send_plan(at) {
-            Err(why) if is_of_one_that_died(&why) => self.start_again(at, why),
-            done => done,
+        if std::mem::take(&mut self.gave_up) {
+            return self.renew();
         }
-    }
-
-    fn send_plan(&mut self, at: Mark) -> Result<()> {
-        let Some(order) = &self.order else {
-            return Ok(());
-        };
-        let request = Request::Plan {
-            options: Box::new(order.options.clone()),
-            at: at.into(),
-            epochs: order.epochs,
-        };
-        let mut fds = vec![order.index.as_fd()];
-        fds.extend(order.table.as_ref().map(AsFd::as_fd));
-        socket::send(self.process.socket.as_fd(), &to_bytes(&request)?, &fds)?;
-        loop {
-            match self.process.answer(None)? {
-                Some(Reply::Planned) => return Ok(()),
-                Some(Reply::Trouble(trouble)) => return Err(trouble.into_error()),
-                // An answer to what it was asked before.
-                Some(other) => lock(&self.heard).hear(other)?,
-                None => {}
-            }
-        }
+        let sent = self.task.send_order(&self.helper.process, &self.heard);
+        self.or_again(sent)
     }
 
     /// Batches from `at` on whose shards are there and stay, at most `most`; none where those of
@@ -456,7 +518,7 @@ impl Fetcher {
                 // What became of the fetcher matters when something is missing.
                 if self.watched.elapsed() >= WATCH {
                     self.watched = Instant::now();
-                    self.tell_again(at)?;
+                    self.tell_again()?;
                     match self.hear(WATCH) {
                         Err(e) if e.is_protocol() => return Err(e),
                         _ => {}
@@ -464,11 +526,11 @@ impl Fetcher {
                 }
                 return Ok(Some(self.held.len()));
             }
-            self.watch(at)?;
+            self.watch()?;
             let trouble = lock(&self.heard).trouble.take();
             if let Some(trouble) = trouble {
                 self.gave_up = true;
-                return Err(trouble.into_error());
+                return Err(trouble);
             }
             if began.elapsed() >= limit {
                 return Ok(None);
@@ -488,14 +550,14 @@ impl Fetcher {
         let Some(shard) = self.held.missing() else {
             return;
         };
-        let (opened, path) = (&self.opened, index.shard_path(shard));
+        let (opened, path) = (&self.task.opened, index.shard_path(shard));
         let known = &mut self.shard_bytes;
         let line = self.wait.line(&path, || {
             let all = known.get_or_insert_with(|| bytes_of_shards(opened));
             all.get(usize::try_from(shard).ok()?).copied()
         });
         if let Some(text) = line {
-            tracing::warn!("{}: {text}", self.start.address);
+            tracing::warn!("{}: {text}", self.task.address);
         }
     }
 
@@ -504,12 +566,12 @@ impl Fetcher {
         if self.held.begins_at(at) {
             return Ok(());
         }
-        let place = Place::from(at);
+        self.task.at = at;
         if self.held.go_to(at) || self.next == Some(at) {
-            return self.tell(&Request::At(place));
+            return self.tell(&Request::At(at));
         }
         self.next = Some(at);
-        self.tell(&Request::Jump(place))
+        self.tell(&Request::Jump(at))
     }
 
     /// Holds the batch behind those that are held; whether it is there.
@@ -518,13 +580,13 @@ impl Fetcher {
             return Ok(false);
         };
         let is_over = |order: &Order| order.epochs.is_some_and(|epochs| at.epoch >= epochs);
-        if !self.held.is_empty() && self.order.as_ref().is_some_and(is_over) {
+        if !self.held.is_empty() && self.task.order.as_ref().is_some_and(is_over) {
             return Ok(false);
         }
         let is_held = self.held.hold(index, plan, at)?;
         if is_held {
             self.next = Some(plan.behind(at));
-            self.deaths = 0;
+            self.helper.goes_on();
         }
         Ok(is_held)
     }
@@ -532,22 +594,21 @@ impl Fetcher {
     /// Tells the fetcher where the run stands. One that does not listen hears of it by the next
     /// look; one that is gone is noticed then.
     fn tell(&mut self, request: &Request) -> Result<()> {
-        let offered = socket::offer(self.process.socket.as_fd(), &to_bytes(request)?, &[]);
-        self.untold |= !matches!(offered, Ok(true));
+        self.untold |= !self.helper.process.offer(request)?;
         Ok(())
     }
 
     /// Tells it once more where it stands, where a word was lost.
-    fn tell_again(&mut self, at: Mark) -> Result<()> {
+    fn tell_again(&mut self) -> Result<()> {
         if std::mem::take(&mut self.untold) {
             // By whichever way it came there.
-            self.tell(&Request::Jump(at.into()))?;
+            self.tell(&Request::Jump(self.task.at))?;
         }
         Ok(())
     }
 
     fn check_owner(&self) -> Result<()> {
-        if getpid() == self.process.owner {
+        if self.helper.process.is_own() {
             return Ok(());
         }
         Err(Error::worker(
@@ -556,22 +617,16 @@ impl Fetcher {
     }
 
     /// Whether the fetcher lives, and has nothing to say. One that died is started again.
-    fn watch(&mut self, at: Mark) -> Result<()> {
+    fn watch(&mut self) -> Result<()> {
         if std::mem::take(&mut self.gave_up) {
-            return match self.start_another(at) {
-                Err(why) if is_of_one_that_died(&why) => self.start_again(at, why),
-                done => done,
-            };
+            return self.renew();
         }
         if lock(&self.heard).trouble.is_some() {
             return Ok(());
         }
-        self.tell_again(at)?;
-        match self.hear(LOOK) {
-            Err(e) if e.is_protocol() => Err(e),
-            Err(why) => self.start_again(at, why),
-            Ok(()) => Ok(()),
-        }
+        self.tell_again()?;
+        let heard = self.hear(LOOK);
+        self.or_again(heard)
     }
 
     /// Hears what the fetcher says, and asks it now and then whether it goes on. One that was
@@ -581,16 +636,15 @@ impl Fetcher {
     /// # Errors
     /// One that ended, or was killed; what nobody asked for.
     fn hear(&mut self, planned: Duration) -> Result<()> {
-        while let Some(reply) = self.process.answer(Some(Duration::ZERO))? {
-            let is_last = matches!(reply, Reply::Trouble(_));
-            lock(&self.heard).hear(reply)?;
-            // It ends then.
-            if is_last {
-                return Ok(());
-            }
-        }
-        self.process.check_stopped(planned)?;
+        let process = &self.helper.process;
         let mut heard = lock(&self.heard);
+        while let Some(reply) = heard.reply_within(process, Duration::ZERO, planned)? {
+            heard.hear(reply)?;
+        }
+        // It ends then.
+        if heard.trouble.is_some() {
+            return Ok(());
+        }
         if let Some(ranks) = heard.ranks.take() {
             self.held.is_of_ranks(ranks);
         }
@@ -603,78 +657,113 @@ impl Fetcher {
         };
         if silent.read(planned) >= SILENCE {
             heard.silent = None;
-            return Err(self.process.kill(&format!("said nothing for {SILENCE:?}")));
+            return Err(process.kill(&format!("said nothing for {SILENCE:?}")));
         }
         if !heard.is_asked {
             // One that does not drain its socket is asked again the next time.
-            let look = to_bytes(&Request::Look)?;
-            let offered = socket::offer(self.process.socket.as_fd(), &look, &[]);
-            heard.is_asked = matches!(offered, Ok(true));
+            heard.is_asked = process.offer(&Request::Look)?;
         }
         Ok(())
     }
 
-    fn start_again(&mut self, at: Mark, mut why: Error) -> Result<()> {
-        loop {
-            self.deaths += 1;
-            self.total_deaths += 1;
-            if self.deaths > MOST_DEATHS {
-                // The next call tries again.
-                self.deaths = 0;
-                return Err(Error::worker(format!(
-                    "the fetcher died {MOST_DEATHS} times without getting a shard: {why}"
-                )));
-            }
-            tracing::warn!("the fetcher died and is started again: {why}");
-            match self.start_another(at) {
-                // That one died too, or was stopped.
-                Err(e) if is_of_one_that_died(&e) => why = e,
-                done => return done,
-            }
-        }
+    /// Another fetcher in the place of one that has ended.
+    fn renew(&mut self) -> Result<()> {
+        self.forget();
+        let begun = self
+            .helper
+            .renew(|process| self.task.begin(process, &self.heard));
+        self.or_again(begun)
     }
 
-    fn start_another(&mut self, at: Mark) -> Result<()> {
-        self.renew()?;
-        self.send_plan(at)
+    /// What is `done`; where the fetcher died of it, another one is told all again.
+    fn or_again(&mut self, done: Result<()>) -> Result<()> {
+        if done.as_ref().is_err_and(has_died) {
+            self.forget();
+        }
+        let begin = |process: &_| self.task.begin(process, &self.heard);
+        let done = self.helper.or_again(done, begin);
+        let is_trouble = |e: &Error| !has_died(e) && !e.is_protocol();
+        self.gave_up = done.as_ref().is_err_and(is_trouble);
+        done
     }
 
-    /// Another fetcher, which knows no order yet.
-    pub(super) fn renew(&mut self) -> Result<()> {
-        let process = self.start.process()?;
-        let opened = self.start.opened(&process, Some(self.opened.room))?;
-        if opened.folder != self.opened.folder {
-            return Err(Error::dataset(
-                self.start.address.as_str(),
-                "changed while it was read: start the run again",
-            ));
-        }
-        self.process = process;
+    /// What is known of the fetcher is of one before.
+    fn forget(&mut self) {
+        let mut heard = lock(&self.heard);
+        *heard = Heard {
+            before: heard.before + heard.counts,
+            ..Heard::default()
+        };
         self.untold = false;
         self.asked = Instant::now();
-        let heard = std::mem::take(&mut *lock(&self.heard));
-        self.before = self.before.and(heard.counts);
-        Ok(())
+    }
+
+    /// What all fetchers did.
+    fn counts(&self) -> Counts {
+        let (process, mut heard) = (&self.helper.process, lock(&self.heard));
+        if self.check_owner().is_ok() && process.send(&Request::Report, &[]).is_ok() {
+            // What else it says would be lost: whoever needs a shard is told why none comes.
+            while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, REPORT_LIMIT) {
+                let is_last = matches!(reply, Reply::Report(_));
+                if heard.hear(reply).is_err() || is_last {
+                    break;
+                }
+            }
+        }
+        heard.before + heard.counts
     }
 
     /// What was done so far.
     pub(crate) fn report(&self) -> FetchReport {
-        let mut heard = lock(&self.heard);
-        if self.check_owner().is_ok() {
-            // What else it says would be lost: whoever needs a shard is told why it does not come.
-            let _ = self.process.report(&mut |reply| heard.hear(reply));
-        }
-        let now = self.before.and(heard.counts);
+        let counts = self.counts();
         FetchReport {
-            process: self.process.pid.as_raw(),
-            shards: now.shards,
-            bytes: now.bytes,
-            removed: now.removed,
-            retries: now.retries,
-            deaths: self.total_deaths,
+            process: self.helper.process.pid.as_raw(),
+            shards: counts.objects,
+            bytes: counts.bytes,
+            removed: counts.removed,
+            retries: counts.retries,
+            deaths: self.helper.total_deaths,
             wait_s: self.waited.as_secs_f64(),
         }
     }
+}
+
+/// # Errors
+/// Something is said of how tar shards are read, and it is a cache.
+fn refuse_shard_options(address: &Address, options: &ShardOptions) -> Result<()> {
+    let ShardOptions {
+        labels,
+        image_field,
+        classes,
+        keep: _,
+    } = options;
+    match (labels, image_field, classes) {
+        (ShardLabels::Auto, None, None) => Ok(()),
+        _ => Err(Error::dataset(
+            address.as_str(),
+            "is a cache, whose classes and labels are fixed: remove the options that say how tar \
+             shards are read",
+        )),
+    }
+}
+
+/// Warns of an index that is shared in the store and not used.
+fn warn_of_unused(address: &Address, tars: &Tars) {
+    let Some(unused) = tars.unused else {
+        return;
+    };
+    let why = match unused {
+        Unused::TooLarge(bytes) => format!(
+            "has {}, and `fetch_limit` leaves {} for one",
+            needed(bytes),
+            room(tars.most_of_index.unwrap_or(0))
+        ),
+        Unused::NotWhole => "is damaged, of another version or of other shards".to_owned(),
+    };
+    tracing::warn!(
+        "{address}: the index that is shared there {why}: it is not used. `featherload index \
+         --share` puts one there in its place"
+    );
 }
 
 /// Bytes of each shard, by manifest or list; empty where that cannot be read.

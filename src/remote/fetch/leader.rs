@@ -23,9 +23,9 @@ use crate::remote::fetch::download::{Came, Shard, Wanted};
 use crate::remote::fetch::folder::{Folder, TROUBLE};
 use crate::remote::fetch::heartbeat::Right;
 use crate::remote::fetch::lease;
-use crate::remote::fetch::messages::{Counts, Trouble};
 use crate::remote::fetch::schedule::{Act, View, Whereabouts};
 use crate::remote::fetch::shard_room::on_disk;
+use crate::remote::helper::messages::{Counts, Trouble};
 use crate::remote::store::client::Store;
 
 /// How long a shard may be needed without one that can go for it.
@@ -278,7 +278,7 @@ impl Leader {
         }
         self.warnings.extend(self.book.keep(number, came.hash));
         // One that was there as a part, whole, was not fetched.
-        self.counts.shards += u64::from(came.bytes > 0);
+        self.counts.objects += u64::from(came.bytes > 0);
         self.counts.bytes += came.bytes;
         self.counts.retries += came.retries;
         Ok(())

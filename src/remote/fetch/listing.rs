@@ -13,8 +13,8 @@ use object_store::{Error as StoreError, ObjectMeta};
 use crate::data::shard::expand::MOST_SHARDS;
 use crate::data::shard::manifest::Hash128;
 use crate::remote::fetch::download::state_of;
-use crate::remote::fetch::messages::Trouble;
 use crate::remote::fetch::tar_list::Tar;
+use crate::remote::helper::messages::Trouble;
 use crate::remote::store::client::Store;
 use crate::remote::store::patience::Patience;
 

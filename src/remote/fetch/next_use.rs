@@ -92,11 +92,10 @@ impl NextUses {
 
     /// The run went on to `at`.
     pub(super) fn go_on(&mut self, at: Mark) {
-        let is_before = |a: Mark, b: Mark| (a.epoch, a.samples) < (b.epoch, b.samples);
-        while is_before(self.now.at, at) {
+        while self.now.at < at {
             self.now = self.now.next(&self.plan);
         }
-        if is_before(self.ahead.at, self.now.at) {
+        if self.ahead.at < self.now.at {
             self.ahead = self.now;
         }
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::Hash128;
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::helper::messages::Trouble;
 
 /// A piece of a part that is read again.
 const PIECE: usize = 1 << 20;

@@ -16,18 +16,12 @@ use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 use crate::remote::fetch::fetcher::Fetcher;
 use crate::remote::fetch::shard_room::{least_room, on_disk};
 use crate::remote::fetch::tar_list::TarList;
-use crate::remote::helper::process::is_of_one_that_died;
 
 /// Between two words on how many are there.
 const TELL: Duration = Duration::from_millis(200);
 
 /// So many of those are waited until others may have left the folder.
 const WAIT: u32 = 10;
-
-/// Where the run stands, all the time.
-fn start() -> Mark {
-    Mark::new(0, 0)
-}
 
 /// The room of a folder, and what its shards take of it.
 #[derive(Debug)]
@@ -128,7 +122,7 @@ impl Fetcher {
             sampler: Sampler::Sequential,
             ..PlanOptions::default()
         };
-        let (plan, at) = (Plan::new(one_each.len(), order)?, start());
+        let (plan, at) = (Plan::new(one_each.len(), order)?, Mark::new(0, 0));
         let mut is_told = false;
         loop {
             match self.plan(&one_each, &plan, at, Some(1)) {
@@ -154,11 +148,6 @@ impl Fetcher {
                 }
                 thread::sleep(TELL);
             }
-            // That one has ended. Of another that dies meanwhile the next plan is told.
-            match self.renew() {
-                Err(why) if is_of_one_that_died(&why) => tracing::warn!("{why}"),
-                renewed => renewed?,
-            }
         }
         let mut away = shards.to_vec();
         loop {
@@ -176,14 +165,6 @@ impl Fetcher {
                 return Ok(ControlFlow::Continue(()));
             }
         }
-    }
-
-    /// Looks now and then whether the fetcher lives, while shards that it brought are read.
-    ///
-    /// # Errors
-    /// One that cannot be replaced. What it brought stays here all the same.
-    pub(crate) fn keep(&mut self) -> Result<()> {
-        self.look_after(start())
     }
 }
 

@@ -11,10 +11,11 @@ use futures_util::future::{Either, select};
 
 use crate::error::{Error, Result};
 use crate::remote::fetch::listing::ListProgress;
-use crate::remote::fetch::messages::{Reply, Request, Trouble};
+use crate::remote::fetch::messages::{Reply, Request};
 use crate::remote::fetch::session::{LONG, Session, Stop};
 use crate::remote::helper::helper_loop;
 use crate::remote::helper::helper_loop::Line;
+use crate::remote::helper::messages::{Trouble, name_of};
 use crate::remote::helper::progress::Reports;
 
 /// Lives as a fetcher on `socket`; the exit status.
@@ -71,7 +72,7 @@ async fn serve(line: &Line) -> Result<()> {
                             uses: Some(uses), ..
                         }),
                     ) => {
-                        uses.go_on(at.into());
+                        uses.go_on(at);
                     }
                     (
                         Request::Jump(at),
@@ -79,7 +80,7 @@ async fn serve(line: &Line) -> Result<()> {
                             uses: Some(uses), ..
                         }),
                     ) => {
-                        uses.jump(at.into());
+                        uses.jump(at);
                     }
                     (Request::Report, Some(session)) => {
                         let leader = session.leader.as_ref();
@@ -91,7 +92,7 @@ async fn serve(line: &Line) -> Result<()> {
                         line.reply(&Reply::GoesOn { ranks })?;
                     }
                     (request, _) => {
-                        let what = format!("{} came out of turn", request.name());
+                        let what = format!("{} came out of turn", name_of(&request));
                         return Err(Stop::Failed(Error::protocol(what)));
                     }
                 }
@@ -112,14 +113,14 @@ async fn serve(line: &Line) -> Result<()> {
                 let about = session.as_ref().map(|session| &session.cache.folder);
                 let about = about.map_or_else(String::new, |f| f.path().display().to_string());
                 // Fails where it was the socket that did, and nobody is there to hear it.
-                let _ = line.reply(&Reply::Trouble(Trouble::new(about, e.to_string())));
+                let _ = line.give_up(Trouble::new(about, e.to_string()));
                 return Err(e);
             }
             Err(Stop::Trouble(trouble)) => {
                 if let Some(session) = &session {
                     session.tell_others(&trouble);
                 }
-                return line.reply(&Reply::Trouble(trouble));
+                return line.give_up(trouble);
             }
         }
     }

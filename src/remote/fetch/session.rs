@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::data::index::Index;
 use crate::error::{Error, Result, room};
-use crate::plan::{Plan, PlanOptions, SamplerTable};
+use crate::plan::{Mark, Plan, PlanOptions, SamplerTable};
 use crate::remote::address::Address;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::{DemandFile, Needs};
@@ -20,11 +20,12 @@ use crate::remote::fetch::heartbeat;
 use crate::remote::fetch::heartbeat::{LeaderProcess, Watch};
 use crate::remote::fetch::leader::{Cache, Leader};
 use crate::remote::fetch::listing::ListProgress;
-use crate::remote::fetch::messages::{LONGEST, Opened, Place, Trouble, from_bytes, to_bytes};
+use crate::remote::fetch::messages::Opened;
 use crate::remote::fetch::next_use::NextUses;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::remote_dataset::RemoteDataset;
 use crate::remote::fetch::shard_room::{least_room, on_disk};
+use crate::remote::helper::messages::{LONGEST, Trouble, from_bytes, to_bytes};
 use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::sys::whole_file;
 
@@ -143,7 +144,7 @@ impl Session {
     pub(super) fn plan(
         &mut self,
         options: PlanOptions,
-        at: Place,
+        at: Mark,
         epochs: Option<u64>,
         fds: Vec<OwnedFd>,
     ) -> std::result::Result<(), Stop> {
@@ -164,7 +165,7 @@ impl Session {
             .fold(0u64, |sum, n| sum.saturating_add(*n));
         let evicts = all > self.room;
         let of = (plan, index);
-        let mut uses = NextUses::new(of, self.bytes.clone(), at.into(), epochs, evicts);
+        let mut uses = NextUses::new(of, self.bytes.clone(), at, epochs, evicts);
         if evicts {
             uses.look_ahead_over_the_epoch();
         }

@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 
 use crate::error::{Error, Result};
 use crate::pool::coordinator::process::greet_consumer;
-use crate::remote::fetch::messages::{LONGEST, Said, from_bytes, to_bytes};
+use crate::remote::helper::messages::{LONGEST, Said, Trouble, from_bytes, to_bytes};
 use crate::remote::helper::progress::Reports;
 use crate::sys::memory;
 use crate::sys::process;
@@ -27,9 +27,6 @@ use crate::sys::socket::Received;
 
 /// Between two looks whether the consumer lives, beside its socket, which mostly says it.
 const CONSUMER_LOOK: Duration = Duration::from_millis(250);
-
-const EXIT_ENDED: i32 = 0;
-const EXIT_FAILED: i32 = 1;
 
 /// Lives on `socket` as a helper of this name, which does `serve` as long as its consumer lives
 /// and `farewell` at the end; the exit status. `patience`: how long calls of the system that were
@@ -41,48 +38,38 @@ pub(crate) fn live(
     farewell: impl AsyncFnOnce(),
     patience: Duration,
 ) -> i32 {
-    match lead(socket, name, serve, farewell, patience) {
-        Ok(()) => EXIT_ENDED,
-        // The consumer sees that it ended, and starts another.
-        Err(_) => EXIT_FAILED,
-    }
-}
-
-fn lead(
-    socket: OwnedFd,
-    name: &CStr,
-    serve: impl AsyncFnOnce(&Line) -> Result<()>,
-    farewell: impl AsyncFnOnce(),
-    patience: Duration,
-) -> Result<()> {
-    process::reset_signals()?;
-    memory::leave_no_core()?;
-    process::lead_own_group()?;
-    let socket = process::above_standard_streams(socket)?;
-    process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
-    process::standard_streams_to_null()?;
-    process::set_name(name);
-    let consumer = greet_consumer(&socket)?;
-    // Fails where it was done before, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::not_started("start a helper for a store", e))?;
-    let ended = runtime.block_on(async {
-        let line = Line::new(socket)?;
-        let ended = {
-            let (served, gone) = (pin!(serve(&line)), pin!(end_of(&consumer)));
-            match select(served, gone).await {
-                Either::Left((served, _)) => served,
-                Either::Right((ended, _)) => ended,
-            }
-        };
-        farewell().await;
+    let lived = || {
+        process::reset_signals()?;
+        memory::leave_no_core()?;
+        process::lead_own_group()?;
+        let socket = process::above_standard_streams(socket)?;
+        process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
+        process::standard_streams_to_null()?;
+        process::set_name(name);
+        let consumer = greet_consumer(&socket)?;
+        // Fails where it was done before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Error::not_started("start a helper for a store", e))?;
+        let ended = runtime.block_on(async {
+            let line = Line::new(socket)?;
+            let ended = {
+                let (served, gone) = (pin!(serve(&line)), pin!(end_of(&consumer)));
+                match select(served, gone).await {
+                    Either::Left((ended, _)) | Either::Right((ended, _)) => ended,
+                }
+            };
+            farewell().await;
+            ended
+        });
+        runtime.shutdown_timeout(patience);
         ended
-    });
-    runtime.shutdown_timeout(patience);
-    ended
+    };
+    let ended: Result<()> = lived();
+    // Of one that failed the consumer sees that it ended, and starts another.
+    i32::from(ended.is_err())
 }
 
 /// Returns when the consumer has ended. A copy of its socket may be open all the same, in a fork
@@ -107,6 +94,12 @@ impl Line {
 
     pub(crate) fn reply(&self, reply: &impl Serialize) -> Result<()> {
         socket::send(self.0.as_fd(), &to_bytes(&Said::Reply(reply))?, &[])
+    }
+
+    /// The last that it says.
+    pub(crate) fn give_up(&self, trouble: Trouble) -> Result<()> {
+        let said: Said<()> = Said::Trouble(trouble);
+        socket::send(self.0.as_fd(), &to_bytes(&said)?, &[])
     }
 
     /// Has the consumer warn its user; whether the consumer takes it.

@@ -2,12 +2,15 @@
 //!
 //! | what it is | files | in which process |
 //! |---|---|---|
-//! | a helper as its consumer has it: started, asked, ended | `process` | consumer |
-//! | the loop of a helper on its socket | `helper_loop` | helper |
+//! | a helper that is started again when it dies; one process of it | `restarts`, `process` | consumer |
+//! | what stands in a packet | `messages` | consumer, helper |
+//! | its loop on the socket to the consumer | `helper_loop` | helper |
 //! | transfers that are reported while they are slow | `progress` | consumer, helper |
 
 #[cfg(feature = "stores")]
 pub(super) mod helper_loop;
+pub(super) mod messages;
 pub(super) mod process;
 #[cfg_attr(not(feature = "stores"), allow(dead_code))]
 pub(super) mod progress;
+pub(super) mod restarts;

@@ -22,7 +22,7 @@ use object_store::{
 };
 
 use crate::remote::address::Address;
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::helper::messages::Trouble;
 use crate::remote::store::answer::{Answer, other_region};
 use crate::remote::store::connector::{LongAnswer, StoreConnector};
 use crate::remote::store::ranges;

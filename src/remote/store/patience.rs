@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::helper::messages::Trouble;
 use crate::remote::helper::progress::Transfer;
 use crate::remote::store::client::Failure;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::data::shard::manifest::Hash128;
-use crate::remote::fetch::Address;
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::address::Address;
+use crate::remote::helper::messages::Counts;
 
 /// Most names of shards in one request, so that it fits into a packet.
 pub(crate) const MOST_NAMES: usize = 1000;
@@ -59,23 +59,6 @@ pub(crate) enum Request {
     },
 }
 
-impl Request {
-    #[cfg_attr(not(feature = "stores"), allow(dead_code))]
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Open { .. } => "Open",
-            Self::Get { .. } => "Get",
-            Self::Has { .. } => "Has",
-            Self::Look { .. } => "Look",
-            Self::Begin { .. } => "Begin",
-            Self::Send { .. } => "Send",
-            Self::Put { .. } => "Put",
-            Self::Remove { .. } => "Remove",
-            Self::End { .. } => "End",
-        }
-    }
-}
-
 /// To the consumer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -83,53 +66,11 @@ pub(crate) enum Reply {
     Found(bool),
     /// Bytes of the tar of each shard that was asked for; none of one that is not whole there.
     There(Vec<Option<u64>>),
-    Begun(Begun),
+    /// Whether the manifest was written; else another one is there.
+    Begun(bool),
     Up {
         shard: String,
         counts: Counts,
     },
     Ended(Counts),
-    /// The sender ends, for this reason.
-    Trouble(Trouble),
-}
-
-/// What became of a manifest that says that a cache is begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Begun {
-    Written,
-    /// Another one is there.
-    Taken,
-}
-
-/// What was sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
-    pub(crate) objects: u64,
-    pub(crate) bytes: u64,
-    /// Requests that failed and were made again.
-    pub(crate) retries: u64,
-}
-
-impl Reply {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Done => "Done",
-            Self::Found(_) => "Found",
-            Self::There(_) => "There",
-            Self::Begun(_) => "Begun",
-            Self::Up { .. } => "Up",
-            Self::Ended(_) => "Ended",
-            Self::Trouble(_) => "Trouble",
-        }
-    }
-}
-
-impl Counts {
-    pub(crate) fn and(self, more: Self) -> Self {
-        Self {
-            objects: self.objects + more.objects,
-            bytes: self.bytes + more.bytes,
-            retries: self.retries + more.retries,
-        }
-    }
 }

@@ -16,10 +16,10 @@ use crate::data::shard::manifest::{
     CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardManifest,
 };
 use crate::remote::fetch::download;
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::helper::messages::Counts;
+use crate::remote::helper::messages::Trouble;
 use crate::remote::store::client::{Failure, Store};
 use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST, Patience};
-use crate::remote::upload::messages::Counts;
 use crate::remote::upload::parts;
 use crate::remote::upload::parts::{Open, PART, Whole};
 use crate::sys::replace::replace_by;
@@ -55,6 +55,7 @@ impl Objects {
         Counts {
             objects,
             bytes,
+            removed: 0,
             retries: self.retries.take(),
         }
     }

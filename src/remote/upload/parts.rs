@@ -18,7 +18,7 @@ use object_store::{MultipartId, ObjectStoreExt, PutPayload};
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::Hash128;
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::helper::messages::Trouble;
 use crate::remote::helper::progress::Transfer;
 use crate::remote::store::client::{Failure, Store};
 use crate::remote::store::patience::{PATIENCE, Patience};

@@ -4,36 +4,33 @@
 //! a forked copy of the consumer dropping does nothing.
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
 use crate::pool::coordinator::messages::SENDER_COMMAND;
-use crate::remote::fetch::Address;
-use crate::remote::fetch::messages::to_bytes;
-use crate::remote::helper::process::{Process, is_of_one_that_died};
-use crate::remote::upload::messages::{Counts, Reply, Request};
-use crate::sys::socket;
+use crate::remote::address::Address;
+use crate::remote::helper::messages::Counts;
+use crate::remote::helper::process::{HelperKind, HelperProcess};
+use crate::remote::helper::restarts::Helper;
+use crate::remote::upload::messages::{Reply, Request};
 
-/// Senders that may die one after the other with nothing done between them.
-const MOST_DEATHS: u32 = 8;
-
-/// How long it may take to end by itself: it ends what it has begun in the store.
-const END_LIMIT: Duration = Duration::from_secs(3);
+static SENDER: HelperKind = HelperKind {
+    name: "sender",
+    command: SENDER_COMMAND,
+    // It ends what it has begun in the store.
+    end_limit: Duration::from_secs(3),
+    nothing_done: "with nothing done between",
+};
 
 /// A live sender.
 #[derive(Debug)]
 pub(crate) struct Sender {
     address: Address,
-    helper: Option<PathBuf>,
-    process: Process,
+    helper: Helper,
     /// Requests for shards that are not answered, the first one first.
     waiting: VecDeque<(String, Request)>,
-    /// One after the other.
-    deaths: u32,
-    pub(crate) total_deaths: u64,
     pub(crate) counts: Counts,
 }
 
@@ -41,26 +38,25 @@ impl Sender {
     /// Starts one for the store at `address`. Nothing is asked of the store yet.
     ///
     /// # Errors
-    /// A helper that is missing or cannot be a sender; an address that takes nothing.
-    pub(crate) fn open(address: Address, helper: Option<PathBuf>) -> Result<Self> {
+    /// An executable that is missing or cannot be a sender; an address that takes nothing.
+    pub(crate) fn open(address: Address, executable: Option<PathBuf>) -> Result<Self> {
         let mut sender = Self {
-            process: launched(helper.as_ref())?,
+            helper: Helper::start(&SENDER, executable)?,
             address,
-            helper,
             waiting: VecDeque::new(),
-            deaths: 0,
-            total_deaths: 0,
             counts: Counts::default(),
         };
-        match opened(&sender.process, &sender.address) {
-            Err(why) if is_of_one_that_died(&why) => sender.start_again(why)?,
-            opened => opened?,
-        }
+        let begun = begin(&sender.helper.process, &sender.address, &sender.waiting);
+        sender.or_again(begun)?;
         Ok(sender)
     }
 
     pub(crate) fn address(&self) -> &Address {
         &self.address
+    }
+
+    pub(crate) fn total_deaths(&self) -> u64 {
+        self.helper.total_deaths
     }
 
     /// Shards that were told of and are not there yet.
@@ -74,17 +70,12 @@ impl Sender {
     /// What the store does not do; senders that die.
     pub(crate) fn ask(&mut self, request: &Request) -> Result<Reply> {
         loop {
-            let asked = socket::send(self.process.socket.as_fd(), &to_bytes(request)?, &[]);
-            let answered = asked.and_then(|()| self.process.answer(None));
-            match answered {
-                Ok(Some(Reply::Trouble(trouble))) => return Err(trouble.into_error()),
-                Ok(Some(reply)) => {
-                    self.deaths = 0;
+            match self.helper.process.ask(request) {
+                Ok(reply) => {
+                    self.helper.goes_on();
                     return Ok(reply);
                 }
-                Ok(None) => {}
-                Err(e) if e.is_protocol() => return Err(e),
-                Err(why) => self.start_again(why)?,
+                Err(why) => self.or_again(Err(why))?,
             }
         }
     }
@@ -94,12 +85,9 @@ impl Sender {
     /// # Errors
     /// A request that fits into no packet; senders that die.
     pub(crate) fn send(&mut self, shard: String, request: Request) -> Result<()> {
-        let bytes = to_bytes(&request)?;
+        let sent = self.helper.process.send(&request, &[]);
         self.waiting.push_back((shard, request));
-        match socket::send(self.process.socket.as_fd(), &bytes, &[]) {
-            Ok(()) => Ok(()),
-            Err(why) => self.start_again(why),
-        }
+        self.or_again(sent)
     }
 
     /// The next shard that is in the store; none where that takes longer than `limit`.
@@ -110,55 +98,42 @@ impl Sender {
         if self.waiting.is_empty() {
             return Ok(None);
         }
-        let heard = match self.process.answer(Some(limit)) {
-            Ok(None) => self.process.check_stopped(limit).map(|()| None),
-            heard => heard,
-        };
-        match heard {
+        match self.helper.process.reply_within(limit, limit) {
             Ok(None) => Ok(None),
             Ok(Some(Reply::Up { shard, counts })) => {
                 let first = self.waiting.pop_front();
                 if first.is_none_or(|(name, _)| name != shard) {
                     return Err(Error::protocol(format!("{shard} went up out of turn")));
                 }
-                self.deaths = 0;
-                self.counts = self.counts.and(counts);
+                self.helper.goes_on();
+                self.counts = self.counts + counts;
                 Ok(Some(shard))
             }
-            Ok(Some(Reply::Trouble(trouble))) => Err(trouble.into_error()),
             Ok(Some(other)) => Err(unexpected(&other)),
-            Err(e) if e.is_protocol() => Err(e),
-            Err(why) => self.start_again(why).map(|()| None),
+            Err(why) => self.or_again(Err(why)).map(|()| None),
         }
     }
 
-    /// Starts another one, which is told of what is not done.
-    fn start_again(&mut self, mut why: Error) -> Result<()> {
-        loop {
-            self.deaths += 1;
-            self.total_deaths += 1;
-            if self.deaths > MOST_DEATHS {
-                return Err(Error::worker(format!(
-                    "the sender died {MOST_DEATHS} times with nothing done between: {why}"
-                )));
-            }
-            tracing::warn!("the sender died and is started again: {why}");
-            match self.start_another() {
-                // That one died too, or was stopped.
-                Err(e) if is_of_one_that_died(&e) => why = e,
-                done => return done,
-            }
-        }
+    /// Where a sender died of what is `done`, another one is told of all that is not.
+    fn or_again(&mut self, done: Result<()>) -> Result<()> {
+        let begin = |process: &_| begin(process, &self.address, &self.waiting);
+        self.helper.or_again(done, begin)
     }
+}
 
-    fn start_another(&mut self) -> Result<()> {
-        self.process = launched(self.helper.as_ref())?;
-        opened(&self.process, &self.address)?;
-        for (_, request) in &self.waiting {
-            socket::send(self.process.socket.as_fd(), &to_bytes(request)?, &[])?;
-        }
-        Ok(())
+/// Tells a sender which store it is for, and what it has to do.
+fn begin(
+    process: &HelperProcess,
+    address: &Address,
+    waiting: &VecDeque<(String, Request)>,
+) -> Result<()> {
+    let address = address.clone();
+    match process.ask(&Request::Open { address })? {
+        Reply::Done => {}
+        other => return Err(unexpected(&other)),
     }
+    let mut requests = waiting.iter().map(|(_, request)| request);
+    requests.try_for_each(|request| process.send(request, &[]))
 }
 
 /// Puts the file `from` into the store at `address`, as the object `name`, in place of whatever is
@@ -184,27 +159,7 @@ pub(crate) fn put(
     }
 }
 
-fn launched(helper: Option<&PathBuf>) -> Result<Process> {
-    let helper = helper.map(PathBuf::as_path);
-    Process::start(SENDER_COMMAND, "sender", helper, END_LIMIT)
-}
-
-/// Tells it which store it is for.
-fn opened(process: &Process, address: &Address) -> Result<()> {
-    let open = Request::Open {
-        address: address.clone(),
-    };
-    socket::send(process.socket.as_fd(), &to_bytes(&open)?, &[])?;
-    match process.answer(None)? {
-        Some(Reply::Done) => Ok(()),
-        Some(Reply::Trouble(trouble)) => Err(trouble.into_error()),
-        Some(other) => Err(unexpected(&other)),
-        None => Err(Error::protocol("the sender said nothing")),
-    }
-}
-
 /// An answer to another question.
 pub(crate) fn unexpected(reply: &Reply) -> Error {
-    let name = reply.name();
-    Error::protocol(format!("the sender answered {name} to another question"))
+    SENDER.unexpected(reply)
 }

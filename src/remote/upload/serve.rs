@@ -12,12 +12,12 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 
 use crate::error::{Error, Result};
-use crate::remote::fetch::messages::Trouble;
 use crate::remote::helper::helper_loop;
 use crate::remote::helper::helper_loop::Line;
+use crate::remote::helper::messages::{Trouble, name_of};
 use crate::remote::helper::progress::Reports;
 use crate::remote::store::client::Store;
-use crate::remote::upload::messages::{Begun, Reply, Request};
+use crate::remote::upload::messages::{Reply, Request};
 use crate::remote::upload::object::Objects;
 use crate::remote::upload::parts::Open;
 use crate::remote::upload::shard;
@@ -68,7 +68,7 @@ async fn serve(line: &Line, open: &Open) -> Result<()> {
         };
         match reply? {
             Ok(reply) => line.reply(&reply)?,
-            Err(trouble) => return line.reply(&Reply::Trouble(trouble)),
+            Err(trouble) => return line.give_up(trouble),
         }
     }
 }
@@ -78,18 +78,17 @@ async fn answer(
     open: &Open,
     request: Request,
 ) -> std::result::Result<Reply, Trouble> {
-    let objects = match (request, objects) {
+    let objects = match (&request, objects) {
         (Request::Open { address }, objects) => {
-            *objects = Some(Objects::new(Store::open_to_send(&address)?, open.clone()));
+            *objects = Some(Objects::new(Store::open_to_send(address)?, open.clone()));
             return Ok(Reply::Done);
         }
-        (request, Some(objects)) => (request, objects),
+        (_, Some(objects)) => objects,
         (request, None) => {
-            let e = Error::protocol(format!("{} came out of turn", request.name()));
+            let e = Error::protocol(format!("{} came out of turn", name_of(request)));
             return Err(Trouble::new("the sender", e.to_string()));
         }
     };
-    let (request, objects) = objects;
     Ok(match request {
         Request::Open { .. } => Reply::Done,
         Request::Get { name, to } => Reply::Found(objects.get_into(&name, &to).await?),
@@ -97,12 +96,7 @@ async fn answer(
         Request::Look { folder, shards } => {
             Reply::There(shard::look(objects, &folder, &shards).await?)
         }
-        Request::Begin { from, over } => {
-            Reply::Begun(match shard::begin(objects, &from, over).await? {
-                true => Begun::Written,
-                false => Begun::Taken,
-            })
-        }
+        Request::Begin { from, over } => Reply::Begun(shard::begin(objects, &from, over).await?),
         Request::Send {
             folder,
             shard,

@@ -8,7 +8,7 @@ use std::path::Path;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, Hash128, Manifest, ShardManifest};
-use crate::remote::fetch::messages::Trouble;
+use crate::remote::helper::messages::Trouble;
 use crate::remote::upload::object::{Objects, read};
 use crate::remote::upload::parts::Whole;
 use crate::sys::replace::replace_by;
