@@ -13,8 +13,8 @@ use crate::plan::Sampler;
 use crate::remote::fetch::checksums;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::Needs;
-use crate::remote::fetch::folder::Folder;
-use crate::remote::fetch::shard_room::{BLOCK, least_room, on_disk};
+use crate::remote::fetch::remote_dataset::DatasetFiles;
+use crate::remote::fetch::shard_room::{BLOCK, INDEX_OF_LIMIT, least_room, on_disk, total};
 use crate::remote::helper::messages::Trouble;
 
 /// Small files of a folder, a block each: `leader.lock`, the mark of a folder that was made here,
@@ -37,30 +37,23 @@ pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
 /// shards have room none is ever removed.
 pub(super) fn room_of(needs: &[Needs], bytes: &[u64]) -> Option<u64> {
     let room = needs.iter().map(|needs| needs.room).min()?;
-    let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
     let others = needs.len() as u64 - 1;
     let boards = on_disk(demand_file::length(bytes.len())).saturating_mul(others);
-    Some(match room < all {
+    Some(match room < total(bytes.iter().copied()) {
         true => room.saturating_sub(boards),
         false => room,
     })
 }
 
-/// What part of a limit is at most left free for an index of tars that is to be made.
-pub(super) const INDEX_OF_LIMIT: u64 = 4;
-
-/// Bytes of shards that may be in the folder at a time, `bytes` and `fixed` as the disk counts
-/// them. `index`: left free for one that is to be made.
+/// Bytes of shards that may be in the folder at a time, of `all` that they have. `fixed`: what it
+/// takes beside them; `index`: left free for one that is to be made.
 pub(super) fn room_for_shards(
-    folder: &Folder,
+    DatasetFiles { folder, bytes, .. }: &DatasetFiles,
     limit: Option<u64>,
     (fixed, index): (u64, u64),
-    bytes: &[u64],
     all: u64,
 ) -> Result<u64, Trouble> {
-    let trouble = |what: String| {
-        Trouble::new(folder.path().display().to_string(), what).of_option("fetch_limit")
-    };
+    let trouble = |what: String| Trouble::of_path(folder.path(), what).of_option("fetch_limit");
     let largest = bytes.iter().copied().max().unwrap_or(0);
     let Some(limit) = limit else {
         let (free, there) = (free_bytes(folder.path()), bytes_there(folder.path()));
@@ -114,9 +107,7 @@ fn bytes_there(path: &Path) -> u64 {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let lengths = entries.filter_map(|entry| entry.metadata().ok());
     // Of 512 bytes, whatever the disk's are.
-    lengths.fold(0, |sum, meta| {
-        sum.saturating_add(meta.blocks().saturating_mul(512))
-    })
+    total(lengths.map(|meta| meta.blocks().saturating_mul(512)))
 }
 
 /// How a run of this order needs less room.
@@ -130,38 +121,35 @@ pub(super) fn advice(sampler: &Sampler) -> String {
     }
 }
 
-/// What to say of a limit under which a run cannot go on; `order` by [`advice`].
-pub(super) fn too_little(
-    folder: &Folder,
-    needs: &[Needs],
-    room: u64,
-    bytes: &[u64],
-    order: &str,
-) -> Trouble {
-    let most = needs.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
-    let largest = bytes.iter().copied().max().unwrap_or(0);
+/// Most bytes that the batches of all ranks use at a time.
+pub(super) fn most_bytes(needs: &[Needs]) -> u64 {
+    total(needs.iter().map(|needs| needs.most))
+}
+
+/// What to say of a limit under which a run cannot go on, that leaves so much room.
+pub(super) fn too_little(files: &DatasetFiles, needs: &[Needs], room: u64) -> Trouble {
+    let trouble =
+        |what: String| Trouble::of_path(files.folder.path(), what).of_option("fetch_limit");
+    let most = most_bytes(needs);
+    let largest = files.bytes.iter().copied().max().unwrap_or(0);
     let least = least_room(most, largest);
     let ranks = match needs.len() {
         1 => String::new(),
         n => format!(" of {n} ranks"),
     };
-    let about = folder.path().display().to_string();
     if least <= room {
         let what = "a shard is needed, and all that are in the folder are held by processes that \
                     use them: raise `fetch_limit`, or end what else uses this folder";
-        return Trouble::new(about, what).of_option("fetch_limit");
+        return trouble(what.to_owned());
     }
-    Trouble::new(
-        about,
-        format!(
-            "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at \
-             a time: give at least {} more, or {order}, or make smaller shards",
-            size(room),
-            size(most),
-            size(least.saturating_sub(room)),
-        ),
-    )
-    .of_option("fetch_limit")
+    trouble(format!(
+        "`fetch_limit` leaves {} for shards, and the batches{ranks} under way use up to {} at a \
+         time: give at least {} more, or {}, or make smaller shards",
+        size(room),
+        size(most),
+        size(least.saturating_sub(room)),
+        files.advice
+    ))
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ use tokio::sync::Semaphore;
 use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
 use crate::remote::fetch::part::{Part, not_written};
 use crate::remote::helper::messages::Trouble;
-use crate::remote::store::client::{Failure, Store, is_no_range};
+use crate::remote::store::client::{Failure, Store};
 use crate::remote::store::patience::{PATIENCE, Patience};
 use crate::remote::store::ranges;
-use crate::remote::store::ranges::NO_RANGES;
+use crate::remote::store::ranges::{NO_RANGES, is_no_range};
 use crate::sys::memory;
 use crate::sys::whole_file::too_long;
 

@@ -21,6 +21,7 @@
 //! ```
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::remote::fetch::checksums::Checksums;
 use crate::remote::fetch::download::Shard;
 use crate::remote::fetch::heartbeat::Right;
-use crate::remote::fetch::lease::MARK;
+use crate::remote::fetch::lease::{MARK, PART_END};
 use crate::sys::replace::unique_name;
 
 /// What stands in the mark, for people.
@@ -39,7 +40,6 @@ const LEADER: &str = "leader.lock";
 pub(super) const TROUBLE: &str = "trouble.json";
 pub(super) const BOARD_BEGIN: &str = "rank-";
 pub(super) const BOARD_END: &str = ".board";
-const PART_END: &str = ".part";
 
 /// The folder of one data set.
 #[derive(Debug, Clone)]
@@ -92,6 +92,15 @@ impl Folder {
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The files that are there.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn names(&self) -> io::Result<HashSet<OsString>> {
+        let entries = fs::read_dir(&self.path)?;
+        entries.map(|entry| Ok(entry?.file_name())).collect()
     }
 
     /// Where a shard is that is whole. `name` is without extension.
@@ -148,10 +157,8 @@ impl Folder {
         let Some(_right) = self.lead()? else {
             return Ok(false);
         };
-        let failed = |e| Error::io_at("read the folder", &self.path, e);
-        let entries = fs::read_dir(&self.path).map_err(failed)?;
-        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-        let names: HashSet<_> = names.collect::<io::Result<_>>().map_err(failed)?;
+        let names = self.names();
+        let names = names.map_err(|e| Error::io_at("read the folder", &self.path, e))?;
         let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
         let book = Checksums::read(&self.path, shards.len());
         for (number, shard) in shards.iter().enumerate() {

@@ -9,6 +9,7 @@ use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::plan::{Mark, Plan};
 use crate::remote::fetch::lease::Lease;
+use crate::remote::fetch::shard_room::total;
 
 /// What part of the folder's room a rank may hold ahead of the batch that is asked for.
 const AHEAD: u64 = 4;
@@ -158,12 +159,9 @@ impl HeldShards {
         }
         // Others must get on.
         if !self.is_empty() && !taken.is_empty() {
-            let held = self
-                .shards
-                .values()
-                .chain(taken.iter().map(|(_, held)| held));
-            let bytes = held.fold(0u64, |sum, held| sum.saturating_add(held.bytes));
-            if bytes > self.room / AHEAD / self.ranks {
+            let taken = taken.iter().map(|(_, held)| held);
+            let held = self.shards.values().chain(taken);
+            if total(held.map(|held| held.bytes)) > self.room / AHEAD / self.ranks {
                 return Ok(false);
             }
         }

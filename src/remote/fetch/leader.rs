@@ -3,7 +3,7 @@
 //! In the fetcher, in one of those of a folder at a time. What it knows can be read off the
 //! folder, so the next one goes on where it died.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,34 +19,22 @@ use crate::remote::fetch::checksums::Checksums;
 use crate::remote::fetch::demand_file::Needs;
 use crate::remote::fetch::disk_budget::{room_of, too_little};
 use crate::remote::fetch::download;
-use crate::remote::fetch::download::{Came, Shard, Wanted};
-use crate::remote::fetch::folder::{Folder, TROUBLE};
+use crate::remote::fetch::download::{Came, Wanted};
+use crate::remote::fetch::folder::TROUBLE;
 use crate::remote::fetch::heartbeat::Right;
 use crate::remote::fetch::lease;
+use crate::remote::fetch::remote_dataset::DatasetFiles;
 use crate::remote::fetch::schedule::{Act, View, Whereabouts};
 use crate::remote::fetch::shard_room::on_disk;
 use crate::remote::helper::messages::{Counts, Trouble};
-use crate::remote::store::client::Store;
 
 /// How long a shard may be needed without one that can go for it.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// What a fetcher knows of the data set.
-#[derive(Debug, Clone)]
-pub(super) struct Cache {
-    pub(super) store: Store,
-    pub(super) folder: Folder,
-    pub(super) shards: Arc<[Shard]>,
-    /// How the run needs less room; empty before its order is known.
-    pub(super) advice: String,
-}
-
 /// The fetcher that leads.
 #[derive(Debug)]
 pub(super) struct Leader {
-    cache: Cache,
-    /// Of each shard, as the disk counts them.
-    bytes: Vec<u64>,
+    files: DatasetFiles,
     places: Vec<Whereabouts>,
     /// Bytes of parts that an earlier fetcher left.
     parts: Vec<u64>,
@@ -71,19 +59,12 @@ impl Leader {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub(super) fn begin(cache: Cache, right: Right) -> Result<Self, Trouble> {
-        let folder = cache.folder.clone();
-        let failed = |e: io::Error| {
-            Trouble::new(
-                folder.path().display().to_string(),
-                format!("cannot be read: {e}"),
-            )
-        };
+    pub(super) fn begin(files: DatasetFiles, right: Right) -> Result<Self, Trouble> {
+        let folder = files.folder.clone();
+        let failed = |e: io::Error| Trouble::of_path(folder.path(), format!("cannot be read: {e}"));
         let _ = fs::remove_file(folder.file(TROUBLE));
         // Of many shards few may be there, and each look at one takes its time on some storage.
-        let entries = fs::read_dir(folder.path()).map_err(failed)?;
-        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-        let names = names.collect::<io::Result<HashSet<_>>>().map_err(failed)?;
+        let names = folder.names().map_err(failed)?;
         let length = |path: &Path| {
             if !path.file_name().is_some_and(|name| names.contains(name)) {
                 return Ok(None);
@@ -94,9 +75,9 @@ impl Leader {
                 Err(e) => Err(failed(e)),
             }
         };
-        let mut places = Vec::with_capacity(cache.shards.len());
-        let mut parts = Vec::with_capacity(cache.shards.len());
-        for shard in cache.shards.iter() {
+        let mut places = Vec::with_capacity(files.shards.len());
+        let mut parts = Vec::with_capacity(files.shards.len());
+        for shard in files.shards.iter() {
             let whole = folder.shard(&shard.name);
             let is_here = match length(&whole)? {
                 Some(found) if found == shard.bytes => true,
@@ -118,13 +99,8 @@ impl Leader {
             parts.push(left.filter(|_| !is_here).map_or(0, on_disk));
         }
         Ok(Self {
-            bytes: cache
-                .shards
-                .iter()
-                .map(|shard| on_disk(shard.bytes))
-                .collect(),
-            hashes: vec![None; cache.shards.len()],
-            book: Checksums::read(folder.path(), cache.shards.len()),
+            hashes: vec![None; files.shards.len()],
+            book: Checksums::read(folder.path(), files.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
             warnings: VecDeque::new(),
             places,
@@ -133,7 +109,7 @@ impl Leader {
             lost: Vec::new(),
             stuck: None,
             counts: Counts::default(),
-            cache,
+            files,
             right,
         })
     }
@@ -151,10 +127,10 @@ impl Leader {
     /// # Errors
     /// Room for fewer shards than are needed at a time; one that is needed now and cannot be had.
     pub(super) fn step(&mut self, needs: &[Needs]) -> Result<(), Trouble> {
-        let Some(room) = room_of(needs, &self.bytes) else {
+        let Some(room) = room_of(needs, &self.files.bytes) else {
             return Ok(());
         };
-        let distances: Vec<u64> = (0..self.bytes.len())
+        let distances: Vec<u64> = (0..self.files.bytes.len())
             .map(|n| {
                 let of_ranks = needs.iter().filter_map(|needs| needs.distances.get(n));
                 of_ranks.min().copied().unwrap_or(u64::MAX)
@@ -166,10 +142,10 @@ impl Leader {
             }
         }
         let at_once = needs.iter().map(|needs| needs.most).max().unwrap_or(0);
-        let mut held = vec![false; self.bytes.len()];
+        let mut held = vec![false; self.files.bytes.len()];
         loop {
             let view = View {
-                bytes: &self.bytes,
+                bytes: &self.files.bytes,
                 places: &self.places,
                 distances: &distances,
                 room,
@@ -183,15 +159,16 @@ impl Leader {
                     Ok(true) => {}
                     Ok(false) => held[number] = true,
                     Err(e) => {
-                        let folder = self.cache.folder.path().display().to_string();
-                        return Err(Trouble::new(folder, format!("cannot remove a shard: {e}")));
+                        let what = format!("cannot remove a shard: {e}");
+                        return Err(Trouble::of_path(self.files.folder.path(), what));
                     }
                 },
                 Act::RemovePart(number) => {
-                    let part = self.cache.folder.part(&self.cache.shards[number].name);
+                    let part = self.files.folder.part(&self.files.shards[number].name);
                     let _ = fs::remove_file(part);
                     // A shard that an earlier run left.
-                    self.counts.removed += u64::from(self.parts[number] >= self.bytes[number]);
+                    self.counts.removed +=
+                        u64::from(self.parts[number] >= self.files.bytes[number]);
                     self.parts[number] = 0;
                 }
                 Act::Rest => {
@@ -202,16 +179,7 @@ impl Leader {
                     let since = *self.stuck.get_or_insert_with(Instant::now);
                     return match since.elapsed() < STUCK {
                         true => Ok(()),
-                        false => {
-                            let cache = &self.cache;
-                            Err(too_little(
-                                &cache.folder,
-                                needs,
-                                room,
-                                &self.bytes,
-                                &cache.advice,
-                            ))
-                        }
+                        false => Err(too_little(&self.files, needs, room)),
                     };
                 }
             }
@@ -220,16 +188,16 @@ impl Leader {
 
     fn fetch(&mut self, number: usize) {
         self.stuck = None;
-        let shard = self.cache.shards[number].clone();
+        let shard = self.files.shards[number].clone();
         self.places[number] = Whereabouts::Coming;
         self.parts[number] = 0;
         let wanted = Wanted {
-            store: self.cache.store.clone(),
+            store: self.files.store.clone(),
             hash: self.hashes[number],
             recorded: self.book.get(number),
             comparing: self.comparing.clone(),
-            part: self.cache.folder.part(&shard.name),
-            whole: self.cache.folder.shard(&shard.name),
+            part: self.files.folder.part(&shard.name),
+            whole: self.files.folder.shard(&shard.name),
             shard,
         };
         self.downloads
@@ -237,7 +205,7 @@ impl Leader {
     }
 
     fn remove(&mut self, number: usize) -> io::Result<bool> {
-        let path = self.cache.folder.shard(&self.cache.shards[number].name);
+        let path = self.files.folder.shard(&self.files.shards[number].name);
         let gone = lease::remove(&path)?;
         if gone {
             self.places[number] = Whereabouts::Away;
@@ -254,13 +222,13 @@ impl Leader {
             Some(Ok(ended)) => ended,
             Some(Err(e)) => {
                 let what = format!("a download broke off: {e}");
-                return Err(Trouble::new(self.cache.store.address().as_str(), what));
+                return Err(Trouble::new(self.files.store.address().as_str(), what));
             }
         };
         let came = match came {
             Ok(came) => came,
             Err(why) => {
-                let part = self.cache.folder.part(&self.cache.shards[number].name);
+                let part = self.files.folder.part(&self.files.shards[number].name);
                 self.parts[number] = fs::metadata(part).map_or(0, |meta| on_disk(meta.len()));
                 self.places[number] = Whereabouts::Lost;
                 self.lost.push((number, why));
@@ -269,11 +237,11 @@ impl Leader {
         };
         self.places[number] = Whereabouts::Here;
         self.hashes[number] = came.is_checked.then_some(came.hash);
-        let name = &self.cache.shards[number].name;
+        let name = &self.files.shards[number].name;
         if came.had_changed {
             self.warnings.push_back(format!(
                 "{}: its bytes changed on this disk after it was fetched: it was fetched again",
-                self.cache.folder.shard(name).display()
+                self.files.folder.shard(name).display()
             ));
         }
         self.warnings.extend(self.book.keep(number, came.hash));

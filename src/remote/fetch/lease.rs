@@ -16,7 +16,10 @@ use nix::unistd::{Pid, getpid};
 use crate::error::{Error, Result};
 
 /// The mark of a folder that was made here. Runs that use the folder hold a lease on it.
-pub(crate) const MARK: &str = ".featherload-fetched";
+pub(super) const MARK: &str = ".featherload-fetched";
+
+/// Added to the name of a shard's file while it comes.
+pub(super) const PART_END: &str = ".part";
 
 /// How long another process may look through the folder.
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
@@ -26,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 /// A folder that is gone; another process that does not let it go.
-pub(crate) fn use_folder(folder: &Path) -> Result<Lease> {
+pub(super) fn use_folder(folder: &Path) -> Result<Lease> {
     let path = folder.join(MARK);
     let began = Instant::now();
     loop {
@@ -45,7 +48,7 @@ pub(crate) fn use_folder(folder: &Path) -> Result<Lease> {
 
 /// A shard that is there and stays.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(super) struct Lease {
     file: File,
     owner: Pid,
 }
@@ -66,7 +69,7 @@ impl Lease {
     ///
     /// # Errors
     /// A system that refuses, as one that has no descriptor left.
-    pub(crate) fn take(path: &Path) -> io::Result<Option<(Self, u64)>> {
+    pub(super) fn take(path: &Path) -> io::Result<Option<(Self, u64)>> {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -92,7 +95,7 @@ impl Lease {
 /// # Errors
 /// A system that refuses.
 #[cfg_attr(not(feature = "stores"), allow(dead_code))]
-pub(crate) fn remove(path: &Path) -> io::Result<bool> {
+pub(super) fn remove(path: &Path) -> io::Result<bool> {
     // To be written: on NFS a lock of one's own needs that.
     let file = match File::options().read(true).write(true).open(path) {
         Ok(file) => file,

@@ -147,13 +147,14 @@ async fn read_page(
     patience: Duration,
 ) -> Result<Option<PaginatedListResult>, Trouble> {
     let mut patience = Patience::new(store.address().to_string(), patience);
-    loop {
-        match store.list_page(mark.clone()).await {
-            Ok(page) => return Ok(Some(page)),
-            Err(StoreError::NotFound { .. }) => return Ok(None),
-            Err(e) => patience.after(store.failure("", &e)).await?,
-        }
-    }
+    let page = patience.tries(
+        |e| store.failure("", e),
+        async || match store.list_page(mark.clone()).await {
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            page => page.map(Some),
+        },
+    );
+    page.await
 }
 
 #[cfg(test)]

@@ -40,10 +40,10 @@ mod heartbeat;
 mod held_shards;
 #[cfg(feature = "stores")]
 mod leader;
-pub(super) mod lease;
+mod lease;
 #[cfg(feature = "stores")]
 mod listing;
-pub(super) mod messages;
+mod messages;
 #[cfg(feature = "stores")]
 mod next_use;
 mod options;
@@ -65,7 +65,7 @@ mod tar_list;
 pub use crate::remote::address::Address;
 pub use fetcher::FetchReport;
 pub use options::FetchOptions;
-pub(crate) use prefetch::ShardRoom;
+pub(crate) use shard_room::ShardRoom;
 
 #[cfg(all(feature = "codecs", feature = "stores"))]
 use crate::pool::coordinator::own::Life;

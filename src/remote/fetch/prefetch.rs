@@ -7,14 +7,12 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit};
-
 use crate::data::index::{Index, one_for_some};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
 use crate::plan::{Mark, Plan, PlanOptions, Sampler};
 use crate::remote::fetch::fetcher::Fetcher;
-use crate::remote::fetch::shard_room::{least_room, on_disk};
+use crate::remote::fetch::shard_room::{ShardRoom, on_disk};
 use crate::remote::fetch::tar_list::TarList;
 
 /// Between two words on how many are there.
@@ -22,47 +20,6 @@ const TELL: Duration = Duration::from_millis(200);
 
 /// So many of those are waited until others may have left the folder.
 const WAIT: u32 = 10;
-
-/// The room of a folder, and what its shards take of it.
-#[derive(Debug)]
-pub(crate) struct ShardRoom {
-    /// Bytes of shards that may be there at a time.
-    pub(crate) room: u64,
-    /// Of each shard, as the disk counts them.
-    bytes: Vec<u64>,
-}
-
-impl ShardRoom {
-    /// Bytes of these shards.
-    pub(crate) fn bytes_of(&self, shards: &[u64]) -> u64 {
-        let bytes = shards.iter().filter_map(|n| self.bytes.get(*n as usize));
-        bytes.fold(0, |sum: u64, n| sum.saturating_add(*n))
-    }
-
-    /// Whether there is no room for all shards: those that are read are held then, each by a
-    /// descriptor.
-    fn is_for_some(&self) -> bool {
-        let all = self.bytes.iter().fold(0u64, |n, b| n.saturating_add(*b));
-        self.room < all
-    }
-
-    /// Whether this process may not hold so many shards at a time; how many it may.
-    pub(crate) fn holds_too_many(&self, shards: &[u64]) -> Option<u64> {
-        // Others are needed, too: by workers' pipes, and whatever else this process does.
-        let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
-        let most = soft / 2;
-        (self.is_for_some() && shards.len() as u64 > most).then_some(most)
-    }
-
-    /// Bytes that the room lacks for these shards at a time; 0 where they fit.
-    pub(crate) fn lacks(&self, shards: &[u64]) -> u64 {
-        if !self.is_for_some() {
-            return 0;
-        }
-        let largest = self.bytes.iter().copied().max().unwrap_or(0);
-        least_room(self.bytes_of(shards), largest).saturating_sub(self.room)
-    }
-}
 
 impl Fetcher {
     /// By what a data set that changed is noticed: what the store says of its shards, whenever
@@ -165,33 +122,5 @@ impl Fetcher {
                 return Ok(ControlFlow::Continue(()));
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_is_for_what_is_read_and_one_more_and_a_third_of_that() {
-        let of = |room| ShardRoom {
-            room,
-            bytes: vec![10, 20, 30, 40],
-        };
-        assert_eq!(of(100).lacks(&[0, 1, 2, 3]), 0);
-        assert_eq!(of(100).holds_too_many(&[0; 1 << 20]), None);
-        // 10 + 20 and the largest, 70, and 24.
-        assert_eq!(of(94).lacks(&[0, 1]), 0);
-        assert_eq!(of(93).lacks(&[0, 1]), 1);
-        assert_eq!(of(93).lacks(&[]), 0);
-        assert_eq!(of(93).bytes_of(&[3, 0]), 50);
-        let numbers: Vec<u64> = (0..1 << 20).collect();
-        assert!(of(93).holds_too_many(&numbers).is_some());
-        assert_eq!(of(93).holds_too_many(&[0]), None);
-        let huge = ShardRoom {
-            room: u64::MAX - 1,
-            bytes: vec![u64::MAX, u64::MAX],
-        };
-        assert_eq!(huge.lacks(&[0]), 1);
     }
 }

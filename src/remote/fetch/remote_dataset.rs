@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
@@ -17,7 +18,6 @@ use crate::data::shard::manifest::{
 };
 use crate::error::Error;
 use crate::remote::address::Address;
-use crate::remote::fetch::disk_budget::INDEX_OF_LIMIT;
 use crate::remote::fetch::download;
 use crate::remote::fetch::download::{Check, Shard};
 use crate::remote::fetch::folder::Folder;
@@ -25,7 +25,7 @@ use crate::remote::fetch::listing;
 use crate::remote::fetch::listing::{ListProgress, TAR_END, tar};
 use crate::remote::fetch::messages::{Tars, Unused};
 use crate::remote::fetch::options::FetchOptions;
-use crate::remote::fetch::shard_room::on_disk;
+use crate::remote::fetch::shard_room::{INDEX_OF_LIMIT, on_disk, total};
 use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, Tar, TarList, shared_index};
 use crate::remote::helper::messages::Trouble;
 use crate::remote::store::client::Store;
@@ -39,12 +39,34 @@ const HEADS: usize = 32;
 /// names.
 const INDEX_PART: u64 = 8;
 
+/// Shards in a store, and the folder that they come to.
+#[derive(Debug, Clone)]
+pub(super) struct DatasetFiles {
+    pub(super) store: Store,
+    pub(super) folder: Folder,
+    pub(super) shards: Arc<[Shard]>,
+    /// Of each shard, as the disk counts them.
+    pub(super) bytes: Arc<[u64]>,
+    /// How the run needs less room; empty before its order is known.
+    pub(super) advice: String,
+}
+
+impl DatasetFiles {
+    fn new(store: Store, folder: Folder, shards: Vec<Shard>) -> Self {
+        Self {
+            store,
+            folder,
+            bytes: shards.iter().map(|shard| on_disk(shard.bytes)).collect(),
+            shards: shards.into(),
+            advice: String::new(),
+        }
+    }
+}
+
 /// A data set in a store, and its folder.
 #[derive(Debug)]
 pub(super) struct RemoteDataset {
-    pub(super) store: Store,
-    pub(super) folder: Folder,
-    pub(super) shards: Vec<Shard>,
+    pub(super) files: DatasetFiles,
     /// Bytes of manifest or list, and of indexes.
     pub(super) manifest_bytes: u64,
     pub(super) index_bytes: u64,
@@ -135,9 +157,7 @@ impl RemoteDataset {
             }
         };
         Ok(Self {
-            store,
-            folder,
-            shards,
+            files: DatasetFiles::new(store, folder, shards),
             manifest_bytes: text.len() as u64,
             index_bytes,
             index_to_come: 0,
@@ -205,9 +225,7 @@ impl RemoteDataset {
         Ok(Self {
             index_bytes: bytes_of_indexes(&folder),
             index_to_come,
-            store,
-            folder,
-            shards,
+            files: DatasetFiles::new(store, folder, shards),
             manifest_bytes: text.len() as u64,
             tars: Some(tars),
         })
@@ -234,10 +252,8 @@ fn folder(address: &Address, options: &FetchOptions, name: &str) -> Result<Folde
                     shards come to";
         Trouble::new(address.as_str(), what).of_option("fetch_dir")
     })?;
-    Folder::make(&dir, name).map_err(|e| {
-        let trouble = Trouble::new(dir.display().to_string(), e.to_string());
-        trouble.of_option("fetch_dir")
-    })
+    Folder::make(&dir, name)
+        .map_err(|e| Trouble::of_path(&dir, e.to_string()).of_option("fetch_dir"))
 }
 
 /// Where the user keeps what can be had again.
@@ -258,8 +274,7 @@ fn bytes_of_indexes(folder: &Folder) -> u64 {
         let name = entry.file_name();
         name.to_str().is_some_and(ComingShards::is_file_name)
     });
-    let bytes = kept.filter_map(|entry| Some(on_disk(entry.metadata().ok()?.len())));
-    bytes.fold(0, u64::saturating_add)
+    total(kept.filter_map(|entry| Some(on_disk(entry.metadata().ok()?.len()))))
 }
 
 /// The tars that an address names by itself, or by a pattern.
@@ -297,12 +312,9 @@ async fn named(
         async move {
             let path = store.object(below)?;
             let mut patience = Patience::new(store.address().of(below), patience);
-            loop {
-                match store.objects.head(&path).await {
-                    Ok(meta) => return Ok(tar(below, &meta)),
-                    Err(e) => patience.after(store.failure(below, &e)).await?,
-                }
-            }
+            let failure = |e: &_| store.failure(below, e);
+            let found = patience.tries(failure, async || store.objects.head(&path).await);
+            Ok(tar(below, &found.await?))
         }
     });
     let heads: Vec<_> = heads.collect();

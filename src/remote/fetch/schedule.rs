@@ -4,6 +4,8 @@
 //! for what all ranks of the machine need, whose next uses are known, and not guessed. So that
 //! nothing goes for a shard that would have been used up by then, only a little is fetched ahead.
 
+use crate::remote::fetch::shard_room::total;
+
 /// Shards that come at a time.
 const AT_A_TIME: usize = 8;
 
@@ -59,12 +61,10 @@ pub(super) enum Act {
 
 impl View<'_> {
     fn taken(&self) -> u64 {
-        (0..self.bytes.len()).fold(0, |sum: u64, n| {
-            sum.saturating_add(match self.places[n] {
-                Whereabouts::Away | Whereabouts::Lost => self.parts[n],
-                Whereabouts::Coming | Whereabouts::Here => self.bytes[n],
-            })
-        })
+        total((0..self.bytes.len()).map(|n| match self.places[n] {
+            Whereabouts::Away | Whereabouts::Lost => self.parts[n],
+            Whereabouts::Coming | Whereabouts::Here => self.bytes[n],
+        }))
     }
 
     /// Whether a shard is here and was not compared with its checksum yet.
@@ -141,7 +141,7 @@ impl View<'_> {
                 && self.distances[n] > 0
                 && self.distances[n] <= self.distances[shard]
         });
-        let bytes = before.fold(0u64, |sum, n| sum.saturating_add(self.bytes[n]));
+        let bytes = total(before.map(|n| self.bytes[n]));
         let burst = self.at_once.min(self.room / MOST_AHEAD);
         let enough = (self.room / AHEAD).max(burst);
         let enough = match fits {

@@ -66,22 +66,8 @@ async fn serve(line: &Line) -> Result<()> {
                         session.plan(*options, at, epochs, fds)?;
                         line.reply(&Reply::Planned)?;
                     }
-                    (
-                        Request::At(at),
-                        Some(Session {
-                            uses: Some(uses), ..
-                        }),
-                    ) => {
-                        uses.go_on(at);
-                    }
-                    (
-                        Request::Jump(at),
-                        Some(Session {
-                            uses: Some(uses), ..
-                        }),
-                    ) => {
-                        uses.jump(at);
-                    }
+                    (Request::At(at), Some(session)) => session.uses()?.go_on(at),
+                    (Request::Jump(at), Some(session)) => session.uses()?.jump(at),
                     (Request::Report, Some(session)) => {
                         let leader = session.leader.as_ref();
                         let counts = leader.map(|leader| leader.counts).unwrap_or_default();
@@ -110,7 +96,7 @@ async fn serve(line: &Line) -> Result<()> {
         match done.await {
             Ok(()) => {}
             Err(Stop::Failed(e)) => {
-                let about = session.as_ref().map(|session| &session.cache.folder);
+                let about = session.as_ref().map(|session| &session.files.folder);
                 let about = about.map_or_else(String::new, |f| f.path().display().to_string());
                 // Fails where it was the socket that did, and nobody is there to hear it.
                 let _ = line.give_up(Trouble::new(about, e.to_string()));

@@ -13,18 +13,18 @@ use crate::remote::address::Address;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::{DemandFile, Needs};
 use crate::remote::fetch::disk_budget::{
-    self, beside_shards, room_for_shards, room_of, too_little,
+    self, beside_shards, most_bytes, room_for_shards, room_of, too_little,
 };
 use crate::remote::fetch::folder::{Folder, TROUBLE};
 use crate::remote::fetch::heartbeat;
 use crate::remote::fetch::heartbeat::{LeaderProcess, Watch};
-use crate::remote::fetch::leader::{Cache, Leader};
+use crate::remote::fetch::leader::Leader;
 use crate::remote::fetch::listing::ListProgress;
 use crate::remote::fetch::messages::Opened;
 use crate::remote::fetch::next_use::NextUses;
 use crate::remote::fetch::options::FetchOptions;
-use crate::remote::fetch::remote_dataset::RemoteDataset;
-use crate::remote::fetch::shard_room::{least_room, on_disk};
+use crate::remote::fetch::remote_dataset::{DatasetFiles, RemoteDataset};
+use crate::remote::fetch::shard_room::{least_room, total};
 use crate::remote::helper::messages::{LONGEST, Trouble, from_bytes, to_bytes};
 use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::sys::whole_file;
@@ -62,12 +62,10 @@ impl From<Trouble> for Stop {
 
 /// One rank's use of one data set.
 pub(super) struct Session {
-    pub(super) cache: Cache,
+    pub(super) files: DatasetFiles,
     /// Bytes of shards that may be there.
     room: u64,
-    /// Of each shard, as the disk counts them.
-    bytes: Vec<u64>,
-    pub(super) uses: Option<NextUses>,
+    uses: Option<NextUses>,
     board: Option<DemandFile>,
     boards: u32,
     pub(super) leader: Option<Leader>,
@@ -93,26 +91,29 @@ impl Session {
             None => PATIENCE_AT_FIRST,
         };
         let set = RemoteDataset::open(address, options, index, patience, progress).await?;
-        let folder = set.folder;
+        let DatasetFiles {
+            folder,
+            shards,
+            bytes,
+            ..
+        } = &set.files;
         let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
         let limit = options.leader_limit.unwrap_or(heartbeat::LIMIT);
         let mut watch = Watch::new(folder.leader(), limit);
         // A fetcher that takes another's place has compared what is there, or that one has.
-        while known_room.is_none() && !folder.doubt(&set.shards).map_err(local)? {
+        while known_room.is_none() && !folder.doubt(shards).map_err(local)? {
             if let Some(leader) = watch.look(LOOK, || true) {
-                return Err(stands_still(&folder, leader, limit));
+                return Err(stands_still(folder, leader, limit));
             }
             tokio::time::sleep(LOOK).await;
         }
-        let shards = set.shards.iter();
-        let bytes: Vec<u64> = shards.map(|shard| on_disk(shard.bytes)).collect();
         let fixed = beside_shards(set.manifest_bytes, set.index_bytes, bytes.len());
-        let all = bytes.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+        let all = total(bytes.iter().copied());
         let room = match known_room {
             Some(room) => room,
             None => {
                 let beside = (fixed, set.index_to_come);
-                room_for_shards(&folder, options.limit, beside, &bytes, all)?
+                room_for_shards(&set.files, options.limit, beside, all)?
             }
         };
         let opened = Opened {
@@ -122,14 +123,8 @@ impl Session {
             tars: set.tars,
         };
         let session = Self {
-            cache: Cache {
-                store: set.store,
-                folder,
-                shards: set.shards.into(),
-                advice: String::new(),
-            },
+            files: set.files,
             room,
-            bytes,
             uses: None,
             board: None,
             boards: 0,
@@ -152,25 +147,22 @@ impl Session {
         let index = fds.next().map(Index::from_fd).transpose()?;
         let index = index.ok_or_else(|| Error::protocol("a plan came without its index"))?;
         let sampler = options.sampler;
-        self.cache.advice = disk_budget::advice(&sampler);
+        self.files.advice = disk_budget::advice(&sampler);
         let table = fds.next().filter(|_| sampler.needs_table());
         let table = table
             .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
             .transpose()?;
         let plan = Plan::with_table(index.len(), options, table)?;
         // Where nothing is ever removed any order works.
-        let all = self
-            .bytes
-            .iter()
-            .fold(0u64, |sum, n| sum.saturating_add(*n));
-        let evicts = all > self.room;
+        let bytes = &self.files.bytes;
+        let evicts = total(bytes.iter().copied()) > self.room;
         let of = (plan, index);
-        let mut uses = NextUses::new(of, self.bytes.clone(), at, epochs, evicts);
+        let mut uses = NextUses::new(of, bytes.to_vec(), at, epochs, evicts);
         if evicts {
             uses.look_ahead_over_the_epoch();
         }
         self.boards += 1;
-        let mut board = DemandFile::make(&self.cache.folder, self.boards)?;
+        let mut board = DemandFile::make(&self.files.folder, self.boards)?;
         board.write(&Needs {
             most: uses.most_bytes(),
             room: self.room,
@@ -178,34 +170,32 @@ impl Session {
         })?;
         self.uses = Some(uses);
         self.board = Some(board);
-        let all = demand_file::read_all(&self.cache.folder, self.bytes.len(), false)?;
+        let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), false)?;
         // One that keeps all holds nothing, and would lose what another one removes.
         if let Some(other) = all.iter().find(|needs| needs.room != self.room) {
             let what = format!(
                 "another run uses {} with {} for shards, and this one has {}: give the same \
                  `fetch_limit`, or another `fetch_dir`",
-                self.cache.folder.path().display(),
+                self.files.folder.path().display(),
                 room(other.room),
                 room(self.room)
             );
-            let about = self.cache.folder.path().display().to_string();
-            let trouble = Trouble::new(about, what).of_option("fetch_limit");
+            let trouble = Trouble::of_path(self.files.folder.path(), what);
+            let trouble = trouble.of_option("fetch_limit");
             return Err(Stop::Trouble(trouble));
         }
-        let most = all.iter().fold(0u64, |sum, n| sum.saturating_add(n.most));
-        let largest = self.bytes.iter().copied().max().unwrap_or(0);
-        let left = room_of(&all, &self.bytes).unwrap_or(self.room);
-        if evicts && least_room(most, largest) > left {
-            let trouble = too_little(
-                &self.cache.folder,
-                &all,
-                left,
-                &self.bytes,
-                &self.cache.advice,
-            );
-            return Err(Stop::Trouble(trouble));
+        let largest = bytes.iter().copied().max().unwrap_or(0);
+        let left = room_of(&all, bytes).unwrap_or(self.room);
+        if evicts && least_room(most_bytes(&all), largest) > left {
+            return Err(Stop::Trouble(too_little(&self.files, &all, left)));
         }
         Ok(())
+    }
+
+    /// What this rank needs, once its plan is known.
+    pub(super) fn uses(&mut self) -> Result<&mut NextUses> {
+        let uses = self.uses.as_mut();
+        uses.ok_or_else(|| Error::protocol("a place came before its plan"))
     }
 
     /// What is to be done now; how long nothing will be then, unless something comes.
@@ -213,7 +203,8 @@ impl Session {
         let Some(uses) = &mut self.uses else {
             return Ok(LONG);
         };
-        let look = LOOK.max(LOOK_PER_SHARD * u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
+        let look =
+            LOOK.max(LOOK_PER_SHARD * u32::try_from(self.files.bytes.len()).unwrap_or(u32::MAX));
         let began = Instant::now();
         while uses.has_more() && began.elapsed() < AT_A_TIME {
             uses.look_ahead(ROWS);
@@ -229,21 +220,17 @@ impl Session {
             board.write(&needs)?;
         }
         if self.leader.is_none() {
-            match self.cache.folder.lead()? {
-                Some(right) => {
-                    // Of a leader that gave up while this rank ran.
-                    self.hear_of_trouble()?;
-                    self.leader = Some(Leader::begin(self.cache.clone(), right)?);
-                }
-                None => {
-                    self.hear_of_trouble()?;
-                    self.look_at_the_leader(look, &needs.distances)?;
-                }
+            let right = self.files.folder.lead()?;
+            // Of a leader that gave up while this rank ran.
+            self.hear_of_trouble()?;
+            match right {
+                Some(right) => self.leader = Some(Leader::begin(self.files.clone(), right)?),
+                None => self.look_at_the_leader(look, &needs.distances)?,
             }
         }
         if let Some(leader) = &mut self.leader {
             leader.beat()?;
-            let all = demand_file::read_all(&self.cache.folder, self.bytes.len(), true)?;
+            let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), true)?;
             leader.step(&all)?;
         }
         Ok(match has_more {
@@ -259,7 +246,7 @@ impl Session {
         look: Duration,
         distances: &[u64],
     ) -> std::result::Result<(), Stop> {
-        let Cache { folder, shards, .. } = &self.cache;
+        let DatasetFiles { folder, shards, .. } = &self.files;
         let is_needed = || {
             let mut now = shards.iter().zip(distances).filter(|(_, d)| **d == 0);
             now.any(|(shard, _)| !folder.shard(&shard.name).exists())
@@ -276,12 +263,12 @@ impl Session {
 
     /// Ranks of this machine that use the folder.
     pub(super) fn ranks(&self) -> Result<u32> {
-        demand_file::count(&self.cache.folder)
+        demand_file::count(&self.files.folder)
     }
 
     /// Why the leader gave up, where it did.
     fn hear_of_trouble(&self) -> std::result::Result<(), Stop> {
-        let path = self.cache.folder.file(TROUBLE);
+        let path = self.files.folder.file(TROUBLE);
         let written = fs::metadata(&path).and_then(|meta| meta.modified());
         // An older one is of a run before this.
         if written.is_ok_and(|written| written < self.began) {
@@ -303,7 +290,7 @@ impl Session {
             && let Ok(text) = to_bytes(trouble)
         {
             // Without it each finds out by itself.
-            let _ = self.cache.folder.put(TROUBLE, &text);
+            let _ = self.files.folder.put(TROUBLE, &text);
         }
     }
 }
@@ -322,8 +309,8 @@ fn stands_still(folder: &Folder, leader: LeaderProcess, limit: Duration) -> Trou
             "let it go on or end it in its container".to_owned(),
         ),
     };
-    Trouble::new(
-        folder.path().display().to_string(),
+    Trouble::of_path(
+        folder.path(),
         format!(
             "process {process}{place} fetches for all runs of this folder, and has stood still \
              for {} s: {way}, then start this run again",

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::remote::fetch::lease::PART_END;
 use crate::remote::helper::progress::line;
 
 /// Until the first line, and the longest time between two.
@@ -14,9 +15,6 @@ const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 /// When the bytes are measured that the first rate counts from.
 const MEASURE: Duration = Duration::from_secs(1);
-
-/// What a shard's file is called while it comes: this is added to its name.
-const PART_END: &str = ".part";
 
 /// The time that the consumer has slept since the last batch whose shards were there.
 #[derive(Debug)]

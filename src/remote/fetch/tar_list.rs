@@ -13,6 +13,7 @@ use crate::data::index::{Index, ScanReport, open_kept};
 use crate::data::shard::manifest::shard_name;
 use crate::error::{self, Error, Result};
 use crate::remote::address::Address;
+use crate::remote::fetch::shard_room::total;
 use crate::sys::whole_file;
 
 /// The list's name in the folder.
@@ -122,8 +123,7 @@ impl TarList {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let bytes = self.shards.iter().map(|tar| tar.bytes);
-        bytes.fold(0, u64::saturating_add)
+        total(self.shards.iter().map(|tar| tar.bytes))
     }
 
     /// The index that is kept in this folder, under this name; none where it is not whole.

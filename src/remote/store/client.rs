@@ -68,11 +68,6 @@ pub(crate) enum Failure {
     Lasting(Trouble),
 }
 
-/// Whether a request failed as the server did not serve its range.
-pub(crate) fn is_no_range(error: &StoreError) -> bool {
-    ranges::is_no_range(error)
-}
-
 /// The name of a setting of a store that no header can have, if there is one.
 fn broken_setting(variables: impl Iterator<Item = (OsString, OsString)>) -> Option<String> {
     let of_stores = ["AWS_", "AZURE_", "GOOGLE_"];
@@ -148,42 +143,26 @@ impl Store {
         let text = address.as_str();
         let mut parts: Option<Arc<dyn MultipartStore>> = None;
         let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
+        // The builders are alike, and of no common type.
+        macro_rules! bucket {
+            ($builder:ident, $key:ident) => {{
+                let begun = $builder::from_env().with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
+                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
+                    builder.with_config($key::Client(key), value)
+                });
+                let store = Arc::new(builder.build().map_err(failed)?);
+                parts = Some(store.clone());
+                pages = Some(store.clone());
+                store
+            }};
+        }
         let objects: Arc<dyn ObjectStore> = match scheme {
-            ObjectStoreScheme::AmazonS3 => {
-                let begun = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
-                let begun = begun.with_http_connector(connector);
-                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
-                    builder.with_config(AmazonS3ConfigKey::Client(key), value)
-                });
-                let store = Arc::new(builder.build().map_err(failed)?);
-                parts = Some(store.clone());
-                pages = Some(store.clone());
-                store
-            }
+            ObjectStoreScheme::AmazonS3 => bucket!(AmazonS3Builder, AmazonS3ConfigKey),
             ObjectStoreScheme::GoogleCloudStorage => {
-                let begun = GoogleCloudStorageBuilder::from_env();
-                let begun = begun.with_url(text).with_retry(retry);
-                let begun = begun.with_http_connector(connector);
-                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
-                    builder.with_config(GoogleConfigKey::Client(key), value)
-                });
-                let store = Arc::new(builder.build().map_err(failed)?);
-                parts = Some(store.clone());
-                pages = Some(store.clone());
-                store
+                bucket!(GoogleCloudStorageBuilder, GoogleConfigKey)
             }
-            ObjectStoreScheme::MicrosoftAzure => {
-                let begun = MicrosoftAzureBuilder::from_env();
-                let begun = begun.with_url(text).with_retry(retry);
-                let begun = begun.with_http_connector(connector);
-                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
-                    builder.with_config(AzureConfigKey::Client(key), value)
-                });
-                let store = Arc::new(builder.build().map_err(failed)?);
-                parts = Some(store.clone());
-                pages = Some(store.clone());
-                store
-            }
+            ObjectStoreScheme::MicrosoftAzure => bucket!(MicrosoftAzureBuilder, AzureConfigKey),
             ObjectStoreScheme::Http => {
                 let host = &url[..url::Position::BeforePath];
                 let begun = HttpBuilder::new().with_url(host).with_retry(retry);
@@ -344,17 +323,15 @@ impl Store {
 }
 
 /// An error with its causes, each once.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(under) = cause {
-        let said = under.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+fn chain(error: &StoreError) -> String {
+    ranges::causes(error).fold(String::new(), |text, cause| {
+        let said = cause.to_string();
+        match text.as_str() {
+            "" => said,
+            _ if text.contains(&said) => text,
+            _ => format!("{text}: {said}"),
         }
-        cause = under.source();
-    }
-    text
+    })
 }
 
 /// A text without secrets. What stands behind `?` in an address may be a signature. The body of

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use object_store::Error as StoreError;
+
 use crate::remote::helper::messages::Trouble;
 use crate::remote::helper::progress::Transfer;
 use crate::remote::store::client::Failure;
@@ -147,6 +149,23 @@ impl Patience {
         tokio::time::sleep(self.wait).await;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         Ok(())
+    }
+
+    /// Tries a request until it is done. `failure`: what an error of it means.
+    ///
+    /// # Errors
+    /// A lasting failure; failures for too long.
+    pub(crate) async fn tries<T>(
+        &mut self,
+        failure: impl Fn(&StoreError) -> Failure,
+        mut does: impl AsyncFnMut() -> Result<T, StoreError>,
+    ) -> Result<T, Trouble> {
+        loop {
+            match does().await {
+                Ok(done) => return Ok(done),
+                Err(e) => self.after(failure(&e)).await?,
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! the object's length compares. What else its errors mean it says in their text alone.
 
 use std::error::Error as StdError;
+use std::iter;
 use std::pin::Pin;
 
 use object_store::client::{
@@ -40,14 +41,16 @@ pub(crate) fn is_no_range(error: &(dyn StdError + 'static)) -> bool {
 /// Whether `error` or a cause of it begins so. The words of a store stand behind others of the
 /// crate's.
 fn has_cause(error: &(dyn StdError + 'static), begin: &str) -> bool {
-    let mut at = Some(error);
-    while let Some(error) = at {
-        if error.to_string().starts_with(begin) {
-            return true;
-        }
-        at = error.source();
-    }
-    false
+    causes(error).any(|error| error.to_string().starts_with(begin))
+}
+
+/// An error, and its causes.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
+        (*error).source()
+    })
 }
 
 /// What to say then.

@@ -11,6 +11,8 @@ use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Position};
 
+use crate::remote::store::ranges::causes;
+
 /// Redirects of one request that are followed.
 pub(crate) const MOST_REDIRECTS: usize = 10;
 
@@ -18,14 +20,7 @@ pub(crate) const MOST_REDIRECTS: usize = 10;
 pub(crate) fn cause<'a, T: StdError + 'static>(
     error: &'a (dyn StdError + 'static),
 ) -> Option<&'a T> {
-    let mut at = Some(error);
-    while let Some(error) = at {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        at = error.source();
-    }
-    None
+    causes(error).find_map(|error| error.downcast_ref())
 }
 
 /// Why a redirect is not followed.

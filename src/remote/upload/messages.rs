@@ -41,11 +41,12 @@ pub(crate) enum Request {
         /// Whether objects that are there are replaced.
         replace: bool,
     },
-    /// The file `from`, of this hash, becomes the object `name`, whatever is there. Answered by
+    /// The file `from`, of these bytes, becomes the object `name`, whatever is there. Answered by
     /// [`Reply::Ended`].
     Put {
         name: String,
         from: PathBuf,
+        bytes: u64,
         hash: Hash128,
     },
     /// These shards go. Answered by [`Reply::Done`].

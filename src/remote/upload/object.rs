@@ -4,7 +4,6 @@
 //! same bytes is as good as sent.
 
 use std::cell::Cell;
-use std::fs;
 use std::path::Path as FilePath;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::data::shard::manifest::{
 use crate::remote::fetch::download;
 use crate::remote::helper::messages::Counts;
 use crate::remote::helper::messages::Trouble;
-use crate::remote::store::client::{Failure, Store};
+use crate::remote::store::client::Store;
 use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST, Patience};
 use crate::remote::upload::parts;
 use crate::remote::upload::parts::{Open, PART, Whole};
@@ -84,42 +83,18 @@ impl Objects {
         Patience::sending(self.store.address().of(name), self.limit())
     }
 
-    /// Tries something until it is done; an error that means something to the caller is handed
-    /// on.
+    /// Tries a request until it is done.
     async fn tried<T>(
         &self,
         name: &str,
-        mut does: impl AsyncFnMut() -> Result<T, StoreError>,
-    ) -> Result<Result<T, StoreError>, Trouble> {
+        does: impl AsyncFnMut() -> Result<T, StoreError>,
+    ) -> Result<T, Trouble> {
         let mut patience = self.patience(name);
-        loop {
-            let failure = match does().await {
-                Ok(done) => {
-                    self.answered.set(true);
-                    return Ok(Ok(done));
-                }
-                Err(
-                    e @ (StoreError::NotFound { .. }
-                    | StoreError::AlreadyExists { .. }
-                    | StoreError::NotSupported { .. }
-                    | StoreError::NotImplemented { .. }),
-                ) => {
-                    self.answered.set(true);
-                    return Ok(Err(e));
-                }
-                Err(e) => self.store.failure_to_send(name, &e),
-            };
-            patience.after(failure).await?;
-            self.retries.set(self.retries.get() + 1);
-        }
-    }
-
-    /// An error that [`Objects::tried`] hands on, where it means nothing.
-    fn lasting(&self, name: &str, e: &StoreError) -> Trouble {
-        match self.store.failure_to_send(name, e) {
-            Failure::Lasting(trouble) => trouble,
-            Failure::Passing(why) => self.trouble(name, &why),
-        }
+        let failure = |e: &_| self.store.failure_to_send(name, e);
+        let done = patience.tries(failure, does).await;
+        self.retries.set(self.retries.get() + patience.retries);
+        self.answered.set(self.answered.get() || done.is_ok());
+        done
     }
 
     /// A manifest; none where there is none.
@@ -139,19 +114,18 @@ impl Objects {
             return Ok(false);
         };
         let written = replace_by(to, &bytes);
-        written.map_err(|e| Trouble::new(to.display().to_string(), e.to_string()))?;
+        written.map_err(|e| Trouble::of_path(to, e.to_string()))?;
         Ok(true)
     }
 
     /// Bytes of an object; none where there is none.
     pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, Trouble> {
         let path = self.store.path(name);
-        let found = self.tried(name, async || self.store.objects.head(&path).await);
-        match found.await? {
-            Ok(found) => Ok(Some(found.size)),
+        let found = self.tried(name, async || match self.store.objects.head(&path).await {
             Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(e) => Err(self.lasting(name, &e)),
-        }
+            found => found.map(|found| Some(found.size)),
+        });
+        found.await
     }
 
     /// Whether an object has these bytes, by their hash. Reads all of it.
@@ -217,30 +191,33 @@ impl Objects {
         let put = async |mode: PutMode| {
             let put = self.tried(name, async || {
                 let options = PutOptions::from(mode.clone());
-                self.store
-                    .objects
-                    .put_opts(&path, payload.clone(), options)
-                    .await
+                let put = self.store.objects.put_opts(&path, payload.clone(), options);
+                match put.await {
+                    Err(
+                        e @ (StoreError::AlreadyExists { .. }
+                        | StoreError::NotSupported { .. }
+                        | StoreError::NotImplemented { .. }),
+                    ) if mode == PutMode::Create => Ok(Some(e)),
+                    put => put.map(|_| None),
+                }
             });
             put.await
         };
-        let put = match replace {
-            true => put(PutMode::Overwrite).await?,
-            false => match put(PutMode::Create).await? {
-                Err(StoreError::AlreadyExists { .. }) => {
-                    return Ok(self.has(name, bytes).await? == Some(true));
-                }
-                // A store that was said not to have it, by the environment.
-                Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
-                    match self.has(name, bytes).await? {
-                        Some(is_same) => return Ok(is_same),
-                        None => put(PutMode::Overwrite).await?,
-                    }
-                }
-                put => put,
-            },
+        let mode = match replace {
+            true => PutMode::Overwrite,
+            false => PutMode::Create,
         };
-        put.map_err(|e| self.lasting(name, &e))?;
+        match put(mode).await? {
+            None => {}
+            Some(StoreError::AlreadyExists { .. }) => {
+                return Ok(self.has(name, bytes).await? == Some(true));
+            }
+            // A store that was said not to have it, by the environment.
+            Some(_) => match self.has(name, bytes).await? {
+                Some(is_same) => return Ok(is_same),
+                None => _ = put(PutMode::Overwrite).await?,
+            },
+        }
         self.count(bytes.len() as u64);
         Ok(true)
     }
@@ -276,31 +253,16 @@ impl Objects {
         Ok(())
     }
 
-    /// Puts a file there, whatever is there.
-    ///
-    /// # Errors
-    /// As those of [`Objects::put_file`].
-    pub(super) async fn put_as(
-        &self,
-        name: &str,
-        path: &FilePath,
-        hash: Hash128,
-    ) -> Result<(), Trouble> {
-        let found = fs::metadata(path)
-            .map_err(|e| Trouble::new(path.display().to_string(), e.to_string()))?;
-        let bytes = found.len();
-        self.put_file(name, &Whole { path, bytes, hash }, true)
-            .await
-    }
-
     /// Removes an object, where there is one.
     pub(super) async fn remove(&self, name: &str) -> Result<(), Trouble> {
         let path = self.store.path(name);
-        let removed = self.tried(name, async || self.store.objects.delete(&path).await);
-        match removed.await? {
-            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-            Err(e) => Err(self.lasting(name, &e)),
-        }
+        let removed = self.tried(name, async || {
+            match self.store.objects.delete(&path).await {
+                Err(StoreError::NotFound { .. }) => Ok(()),
+                removed => removed,
+            }
+        });
+        removed.await
     }
 
     fn count(&self, bytes: u64) {
@@ -312,5 +274,5 @@ impl Objects {
 /// A file of this machine, as it is.
 pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, Trouble> {
     whole_file::read(path, MOST_STAGED)
-        .map_err(|e| Trouble::new(path.display().to_string(), format!("cannot be read: {e}")))
+        .map_err(|e| Trouble::of_path(path, format!("cannot be read: {e}")))
 }

@@ -64,7 +64,7 @@ impl Whole<'_> {
     }
 
     fn failed(&self, what: &str) -> Trouble {
-        Trouble::new(self.path.display().to_string(), what)
+        Trouble::of_path(self.path, what)
     }
 
     pub(super) fn damaged(&self) -> Trouble {
@@ -141,16 +141,13 @@ async fn tried<T>(
     store: &Store,
     name: &str,
     retries: &Cell<u64>,
-    mut does: impl AsyncFnMut() -> object_store::Result<T>,
+    does: impl AsyncFnMut() -> object_store::Result<T>,
 ) -> Result<T, Trouble> {
     let mut patience = Patience::sending(store.address().of(name), PATIENCE);
-    loop {
-        match does().await {
-            Ok(done) => return Ok(done),
-            Err(e) => patience.after(store.failure_to_send(name, &e)).await?,
-        }
-        retries.set(retries.get() + 1);
-    }
+    let failure = |e: &_| store.failure_to_send(name, e);
+    let done = patience.tries(failure, does).await;
+    retries.set(retries.get() + patience.retries);
+    done
 }
 
 async fn one_by_one(

@@ -146,10 +146,11 @@ pub(crate) fn put(
     helper: Option<&Path>,
     (name, from): (String, &Path),
 ) -> Result<()> {
-    let (_, hash) = Hash128::of_file(from).map_err(|e| Error::io_at("read", from, e))?;
+    let (bytes, hash) = Hash128::of_file(from).map_err(|e| Error::io_at("read", from, e))?;
     let request = Request::Put {
         name,
         from: from.to_owned(),
+        bytes,
         hash,
     };
     let mut sender = Sender::open(address.clone(), helper.map(Path::to_owned))?;

@@ -19,7 +19,7 @@ use crate::remote::helper::progress::Reports;
 use crate::remote::store::client::Store;
 use crate::remote::upload::messages::{Reply, Request};
 use crate::remote::upload::object::Objects;
-use crate::remote::upload::parts::Open;
+use crate::remote::upload::parts::{Open, Whole};
 use crate::remote::upload::shard;
 
 /// How long a file that is being written in a folder as the store may take at the end: broken
@@ -106,8 +106,15 @@ async fn answer(
             let counts = objects.take_counts();
             Reply::Up { shard, counts }
         }
-        Request::Put { name, from, hash } => {
-            objects.put_as(&name, &from, hash).await?;
+        Request::Put {
+            name,
+            from,
+            bytes,
+            hash,
+        } => {
+            let path = &from;
+            let whole = Whole { path, bytes, hash };
+            objects.put_file(&name, &whole, true).await?;
             Reply::Ended(objects.take_counts())
         }
         Request::Remove { shards } => {

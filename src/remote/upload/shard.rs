@@ -42,7 +42,7 @@ pub(super) async fn look(
         }
         let to = folder.join(&json);
         let written = replace_by(&to, &bytes);
-        written.map_err(|e| Trouble::new(to.display().to_string(), e.to_string()))?;
+        written.map_err(|e| Trouble::of_path(&to, e.to_string()))?;
         Ok(Some(manifest.bytes))
     });
     looks.buffered(LOOKS).try_collect().await
@@ -78,7 +78,7 @@ pub(super) async fn send(
     let [tar_file, idx_file, json_file] = names(shard).map(|name| folder.join(name));
     let text = read(&json_file)?;
     let manifest = ShardManifest::from_bytes(&text)
-        .map_err(|damage| Trouble::new(json_file.display().to_string(), damage.to_string()))?;
+        .map_err(|damage| Trouble::of_path(&json_file, damage.to_string()))?;
     let idx_text = read(&idx_file)?;
     let is_up = async || -> Result<bool, Trouble> {
         Ok(objects.size(&tar).await? == Some(manifest.bytes)
@@ -110,7 +110,7 @@ pub(super) async fn send(
         }
         Err(e) => {
             let what = format!("cannot be read: {e}");
-            return Err(Trouble::new(tar_file.display().to_string(), what));
+            return Err(Trouble::of_path(&tar_file, what));
         }
     }
     objects.put(&idx, &idx_text, replace).await?;
@@ -138,7 +138,7 @@ pub(super) async fn end(
 ) -> Result<(), Trouble> {
     let path = folder.join(CACHE_INDEX);
     let (bytes, hash) = Hash128::of_file(&path)
-        .map_err(|e| Trouble::new(path.display().to_string(), format!("cannot be read: {e}")))?;
+        .map_err(|e| Trouble::of_path(&path, format!("cannot be read: {e}")))?;
     let whole = Whole {
         path: &path,
         bytes,
