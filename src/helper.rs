@@ -2,21 +2,19 @@
 //!
 //! In the process that a loader starts as its helper, at the very start of its `main`.
 
-#[cfg(feature = "stores")]
-use crate::fetch;
 use crate::jobs::kinds;
 use crate::pool::coordinator::own;
 use crate::pool::coordinator::own::Life;
-use crate::scene::jobs::kinds as scene_kinds;
 #[cfg(feature = "stores")]
-use crate::send;
+use crate::remote::{fetch, upload};
+use crate::scene::jobs::kinds as scene_kinds;
 
 /// What a helper can be beside the coordinator.
 const OTHERS: &[Life] = &[
     #[cfg(feature = "stores")]
     fetch::FETCHER,
     #[cfg(feature = "stores")]
-    send::SENDER,
+    upload::SENDER,
 ];
 
 /// Lets this program start its own worker processes: the first line of `main`.

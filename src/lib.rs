@@ -19,7 +19,6 @@ mod cut;
 mod data;
 pub mod device;
 pub mod error;
-pub mod fetch;
 pub mod forecast;
 #[cfg(feature = "codecs")]
 mod helper;
@@ -33,8 +32,8 @@ mod pixels;
 pub mod plan;
 mod pool;
 pub mod recipe;
+mod remote;
 pub mod scene;
-mod send;
 mod sys;
 #[cfg(any(test, feature = "internals"))]
 #[doc(hidden)]
@@ -60,6 +59,7 @@ pub use pool::coordinator::launch::Launch;
 pub use pool::report::ProcessReport;
 pub use pool::sandbox::{Sandbox, Sandboxed};
 pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
+pub use remote::fetch;
 pub use scene::{Scene, rays, views};
 
 /// What `benches/` measures. Not part of the API.

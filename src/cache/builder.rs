@@ -14,13 +14,13 @@ use crate::cache::stage::{StoreTarget, default_stages};
 use crate::cache::{BuildOptions, BuildPart, BuildProgress, BuildReport, OnBadSample};
 use crate::data::index::ScanReport;
 use crate::error::{Error, Result};
-use crate::fetch::Address;
-use crate::fetch::client::Making;
 use crate::jobs::kinds::KINDS;
 use crate::loader::Source;
 use crate::pool::coordinator::launch::Launch;
 use crate::pool::crew::Crew;
 use crate::pool::sandbox::Sandbox;
+use crate::remote::fetch::Address;
+use crate::remote::fetch::fetcher::Making;
 use crate::sys::cpu::CpuLevel;
 use crate::sys::location::Location;
 

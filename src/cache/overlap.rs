@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::fetch::Address;
 use crate::loader::Source;
+use crate::remote::fetch::Address;
 use crate::sys::location::Location;
 
 /// # Errors

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::data::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
 use crate::data::shard::manifest::SourceLosses;
-use crate::fetch::FetchReport;
+use crate::remote::fetch::FetchReport;
 
 /// Skipped samples that a report names.
 pub(super) const MOST_EXAMPLES: usize = 100;

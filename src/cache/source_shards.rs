@@ -14,9 +14,9 @@ use crate::cache::options::{BuildOptions, BuildPart};
 use crate::data::index::Index;
 use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result, needed, room};
-use crate::fetch::client::Fetcher;
-use crate::fetch::{FetchReport, ShardRoom};
 use crate::jobs::encode::payload::Order;
+use crate::remote::fetch::fetcher::Fetcher;
+use crate::remote::fetch::{FetchReport, ShardRoom};
 
 /// The shards of a source, and the fetcher that gets them.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::cache::options::BuildPart;
 use crate::data::index::Index;
 use crate::data::shard::manifest::{CacheManifest, Hash128};
 use crate::error::{Error, Result};
-use crate::fetch::Address;
+use crate::remote::fetch::Address;
 
 /// The store that a cache goes into, by way of a stage.
 #[derive(Debug, Clone)]

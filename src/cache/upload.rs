@@ -1,7 +1,7 @@
 //! A cache that goes into an object store while it is built: which of its shards are there,
 //! which are on their way.
 //!
-//! In the consumer; what is sent is the sender's business (`send`). The folder on this machine is
+//! In the consumer; what is sent is the sender's business (`remote/upload`). The folder on this machine is
 //! a stage: a shard's tar is removed from it once the shard is in the store.
 
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use crate::cache::options::BuildPart;
 use crate::cache::report::SendReport;
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
 use crate::error::{Error, Result};
-use crate::fetch::Address;
-use crate::send::messages::{Begun, MOST_NAMES, Reply, Request};
-use crate::send::sender::{Sender, unexpected};
+use crate::remote::fetch::Address;
+use crate::remote::upload::messages::{MOST_NAMES, Reply, Request};
+use crate::remote::upload::sender::{Sender, unexpected};
 use crate::sys::replace::beside;
 use crate::sys::whole_file;
 
@@ -264,8 +264,8 @@ impl CacheUpload {
             over,
         };
         match self.sender.ask(&request)? {
-            Reply::Begun(Begun::Written) => {}
-            Reply::Begun(Begun::Taken) => {
+            Reply::Begun(true) => {}
+            Reply::Begun(false) => {
                 return Err(Error::dataset(
                     self.address().as_str(),
                     "another builder has begun a cache here meanwhile: the same command goes on \
@@ -375,7 +375,7 @@ impl CacheUpload {
             replace: self.replace,
         };
         match self.sender.ask(&request)? {
-            Reply::Ended(counts) => self.sender.counts = self.sender.counts.and(counts),
+            Reply::Ended(counts) => self.sender.counts = self.sender.counts + counts,
             other => return Err(unexpected(&other)),
         }
         match self.replaced {
@@ -392,7 +392,7 @@ impl CacheUpload {
             objects: counts.objects,
             bytes: counts.bytes,
             retries: counts.retries,
-            deaths: self.sender.total_deaths,
+            deaths: self.sender.total_deaths(),
         }
     }
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::data::index::{Index, ScanReport};
 use crate::device::DeviceMemory;
 use crate::error::{Error, Result};
-use crate::fetch::client::Fetcher;
 use crate::jobs::images::batch::Batch;
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::replay::Replay;
@@ -20,6 +19,7 @@ use crate::loader::jpeg_decoding::JpegOutlook;
 use crate::loader::report::LoaderReport;
 use crate::plan::{EpochMark, Plan, Position, State};
 use crate::pool::engine::Engine;
+use crate::remote::fetch::fetcher::Fetcher;
 
 /// Streams batches of images out of worker processes.
 ///

@@ -9,7 +9,6 @@ use std::path::Path;
 use crate::data::sizes::Sizes;
 use crate::data::survey;
 use crate::error::{Error, Result, room};
-use crate::fetch::client::{Fetcher, Making};
 use crate::forecast::memory::{Depth, Ingredients, MixingBytes, Worst};
 use crate::forecast::{MemoryForecast, MemoryLimit};
 use crate::jobs::images::mixed;
@@ -23,6 +22,7 @@ use crate::loader::upload::{UploadChoice, Uploads};
 use crate::picture::Limits;
 use crate::plan::{Plan, PlanOptions, SamplerTable};
 use crate::recipe::{RowExtent, SampleProgram};
+use crate::remote::fetch::fetcher::{Fetcher, Making};
 
 /// Names, order and room of a run.
 #[derive(Debug)]

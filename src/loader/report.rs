@@ -8,9 +8,9 @@ use std::ops::Deref;
 use serde::Serialize;
 
 use crate::device::DeviceTimes;
-use crate::fetch::FetchReport;
 use crate::jobs::stages::StageTimes;
 use crate::pool::report::ProcessReport;
+use crate::remote::fetch::FetchReport;
 
 /// What a loader can tell about itself.
 #[derive(Debug, Clone, Default, Serialize)]

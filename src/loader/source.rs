@@ -8,9 +8,9 @@ use crate::data::index::{
     TableOptions,
 };
 use crate::error::{Error, Result};
-use crate::fetch::client::{Fetcher, Making};
-use crate::fetch::{Address, FetchOptions};
-use crate::send::sender;
+use crate::remote::fetch::fetcher::{Fetcher, Making};
+use crate::remote::fetch::{Address, FetchOptions};
+use crate::remote::upload::sender;
 
 /// A data set, not read yet.
 #[derive(Debug)]

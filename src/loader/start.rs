@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::data::index::Index;
 use crate::device::{DecodeOn, Device};
 use crate::error::{self, Error, Result};
-use crate::fetch::client::Fetcher;
 use crate::forecast::MemoryLimit;
 use crate::jobs::images::coded_batch::CpuJob;
 use crate::jobs::images::device_pool::DevicePool;
@@ -31,6 +30,7 @@ use crate::plan::{EpochMark, Position, SamplerTable, State};
 use crate::pool::engine::Engine;
 use crate::pool::ring::Shape;
 use crate::recipe::NumericProfile;
+use crate::remote::fetch::fetcher::Fetcher;
 use crate::sys::cpu::CpuLevel;
 
 impl Loader {

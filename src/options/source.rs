@@ -15,12 +15,12 @@ use crate::data::index::{
     TableOptions,
 };
 use crate::error::{Error, Result};
-use crate::fetch::FetchOptions;
 use crate::loader::Source;
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
 #[cfg(feature = "cli")]
 use crate::options::units;
+use crate::remote::fetch::FetchOptions;
 
 /// A data set and how it is read. What is left out is found out or has a default.
 #[derive(Debug, Clone, Default, Deserialize)]

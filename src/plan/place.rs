@@ -63,7 +63,7 @@ impl Position {
 
 /// A place of an epoch between two batches, whatever their size: the samples of all ranks
 /// that come before it. [`Plan::mark`](super::Plan::mark) makes it of a batch's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EpochMark {
     pub epoch: u64,
     pub samples: u64,

@@ -40,8 +40,7 @@ const LAYERS: Layers<'_> = &[
         "device",
         &["error", "sys", "picture", "recipe", "cut", "pool"],
     ),
-    ("fetch", &["error", "sys", "data", "plan", "pool"]),
-    ("send", &["error", "sys", "data", "pool", "fetch"]),
+    ("remote", &["error", "sys", "data", "plan", "pool"]),
     (
         "jobs",
         &[
@@ -57,14 +56,14 @@ const LAYERS: Layers<'_> = &[
     (
         "loader",
         &[
-            "error", "sys", "picture", "data", "recipe", "plan", "pool", "device", "fetch", "send",
+            "error", "sys", "picture", "data", "recipe", "plan", "pool", "device", "remote",
             "jobs", "forecast",
         ],
     ),
     (
         "cache",
         &[
-            "error", "sys", "picture", "data", "pool", "fetch", "send", "jobs", "loader",
+            "error", "sys", "picture", "data", "pool", "remote", "jobs", "loader",
         ],
     ),
     (
@@ -76,7 +75,7 @@ const LAYERS: Layers<'_> = &[
     (
         "options",
         &[
-            "error", "picture", "data", "recipe", "plan", "pool", "device", "fetch", "jobs",
+            "error", "picture", "data", "recipe", "plan", "pool", "device", "remote", "jobs",
             "loader", "configs",
         ],
     ),
@@ -148,7 +147,7 @@ const LAYERS: Layers<'_> = &[
             "scene/run",
         ],
     ),
-    ("helper", &["pool", "fetch", "send", "jobs", "scene/jobs"]),
+    ("helper", &["pool", "remote", "jobs", "scene/jobs"]),
     (
         "measure",
         &[
@@ -175,7 +174,6 @@ const PUBLIC: &[&str] = &[
     "camera",
     "device",
     "error",
-    "fetch",
     "forecast",
     "loader",
     "measure",

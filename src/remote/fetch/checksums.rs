@@ -1,0 +1,140 @@
+//! The checksum that each shard of a folder had when it came, in the folder's file `checksums`.
+//!
+//! In the fetcher. The one that leads writes it. A wrong or missing entry costs a question to the
+//! store, or a download, and never gives a wrong row.
+//!
+//! ```text
+//! for each shard: xxh3-128 as u128, little-endian; 0 = none
+//! ```
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::data::shard::manifest::Hash128;
+use crate::error::{Error, Result};
+
+const NAME: &str = "checksums";
+const ENTRY: usize = size_of::<u128>();
+
+/// Bytes of the book of so many shards.
+pub(super) fn length(shards: usize) -> u64 {
+    (shards * ENTRY) as u64
+}
+
+/// Checksums of shards that came.
+#[derive(Debug)]
+pub(super) struct Checksums {
+    path: PathBuf,
+    hashes: Vec<Option<Hash128>>,
+    /// A write failed, and the user was warned.
+    has_warned: bool,
+}
+
+impl Checksums {
+    /// The book of a folder. What cannot be read is empty.
+    pub(super) fn read(folder: &Path, shards: usize) -> Self {
+        let path = folder.join(NAME);
+        let mut bytes = Vec::new();
+        // It may have been changed here: no more is read than it should have.
+        let read =
+            File::open(&path).and_then(|file| file.take(length(shards)).read_to_end(&mut bytes));
+        let entries = match read {
+            Ok(_) => bytes.as_chunks::<ENTRY>().0,
+            Err(_) => &[],
+        };
+        let entries = entries.iter();
+        let mut hashes: Vec<_> = entries
+            .map(|entry| Some(u128::from_le_bytes(*entry)).filter(|hash| *hash != 0))
+            .map(|hash| hash.map(Hash128))
+            .collect();
+        hashes.resize(shards, None);
+        Self {
+            path,
+            hashes,
+            has_warned: false,
+        }
+    }
+
+    pub(super) fn get(&self, shard: usize) -> Option<Hash128> {
+        self.hashes.get(shard).copied().flatten()
+    }
+
+    /// Writes a checksum down. The run does not need it; the warning, once, where that fails.
+    pub(super) fn keep(&mut self, shard: usize, hash: Hash128) -> Option<String> {
+        let e = self.write(shard, hash).err()?;
+        if self.has_warned {
+            return None;
+        }
+        self.has_warned = true;
+        Some(format!(
+            "{e}: the next run asks the store about shards that are not in it, or fetches them \
+             again"
+        ))
+    }
+
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn write(&mut self, shard: usize, hash: Hash128) -> Result<()> {
+        if self.get(shard) == Some(hash) {
+            return Ok(());
+        }
+        let failed = |e| Error::io_at("write", &self.path, e);
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false);
+        let file = file.open(&self.path).map_err(failed)?;
+        let written = file.write_all_at(&hash.0.to_le_bytes(), length(shard));
+        written.map_err(failed)?;
+        if let Some(entry) = self.hashes.get_mut(shard) {
+            *entry = Some(hash);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn of_checksums_that_cannot_be_written_the_user_is_warned_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(NAME)).unwrap();
+        let mut book = Checksums::read(dir.path(), 2);
+        let said = book.keep(0, Hash128(7)).unwrap();
+        assert!(
+            said.contains("checksums") && said.contains("next run"),
+            "{said}"
+        );
+        assert_eq!(book.keep(1, Hash128(8)), None);
+        assert_eq!((book.get(0), book.get(1)), (None, None));
+    }
+
+    #[test]
+    fn checksums_are_read_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        let hashes = [None, Some(Hash128(7)), None, Some(Hash128(u128::MAX))];
+        let mut book = Checksums::read(folder, 4);
+        for (n, hash) in hashes.iter().enumerate() {
+            assert_eq!(book.get(n), None);
+            if let Some(hash) = hash {
+                book.write(n, *hash).unwrap();
+            }
+        }
+        // One that is cut, or of another number of shards, has the entries that are whole.
+        for shards in [4, 2, 9] {
+            let book = Checksums::read(folder, shards);
+            for n in 0..10 {
+                let want = hashes.get(n).copied().flatten().filter(|_| n < shards);
+                assert_eq!(book.get(n), want, "{n} of {shards}");
+            }
+        }
+        fs::write(folder.join(NAME), [1; ENTRY + 3]).unwrap();
+        let book = Checksums::read(folder, 4);
+        assert!(book.get(0).is_some() && book.get(1).is_none());
+    }
+}

@@ -1,0 +1,491 @@
+//! One object out of a store, whatever the network does meanwhile: small ones into memory, a
+//! shard into its file.
+//!
+//! In the fetcher. A shard goes on where it was broken off, also by a fetcher that died. Only
+//! when its checksum is the right one it gets its name. A tar that was not indexed yet has none:
+//! its object must be the one that was listed. One that an earlier run left is compared with the
+//! checksum that it had when it came.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use object_store::path::Path;
+use object_store::{
+    Error as StoreError, Extensions, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt,
+};
+use tokio::sync::Semaphore;
+
+use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
+use crate::remote::fetch::part::{Part, not_written};
+use crate::remote::helper::messages::Trouble;
+use crate::remote::store::client::{Failure, Store};
+use crate::remote::store::patience::{PATIENCE, Patience};
+use crate::remote::store::ranges;
+use crate::remote::store::ranges::{NO_RANGES, is_no_range};
+use crate::sys::memory;
+use crate::sys::whole_file::too_long;
+
+/// Most bytes of an index that is held in memory: that of 200 million samples has less.
+const MOST_OF_INDEX: u64 = 8 << 30;
+
+/// What an object is like, as text: another one where it has other bytes.
+pub(super) fn state_of(meta: &ObjectMeta) -> String {
+    match &meta.e_tag {
+        // A listing leaves quotes out, in some stores.
+        Some(tag) => tag.trim_start_matches("W/").trim_matches('"').to_owned(),
+        None => meta.last_modified.to_rfc3339(),
+    }
+}
+
+/// Most bytes of an index here: for a moment it is held twice.
+pub(super) fn most_of_index() -> u64 {
+    memory::available_bytes().map_or(MOST_OF_INDEX, |bytes| MOST_OF_INDEX.min(bytes / 2))
+}
+
+/// An object of `most` bytes at the most, whole: one that a run begins with has less `patience`.
+///
+/// # Errors
+/// What does not pass.
+pub(super) async fn small(
+    store: &Store,
+    name: &str,
+    most: u64,
+    patience: Duration,
+) -> Result<Vec<u8>, Trouble> {
+    let found = small_if_there(store, name, most, patience).await?;
+    found.ok_or_else(|| store.missing(name))
+}
+
+/// The same; none where there is no such object.
+///
+/// # Errors
+/// What does not pass.
+pub(crate) async fn small_if_there(
+    store: &Store,
+    name: &str,
+    most: u64,
+    patience: Duration,
+) -> Result<Option<Vec<u8>>, Trouble> {
+    let mut patience = Patience::new(store.address().of(name), patience);
+    let mut bytes = Vec::new();
+    let mut tag: Option<String> = None;
+    // Of the object that the bytes are of.
+    let mut first: Option<ObjectMeta> = None;
+    loop {
+        let options = GetOptions {
+            range: (!bytes.is_empty()).then_some(GetRange::Offset(bytes.len() as u64)),
+            if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
+            ..GetOptions::default()
+        };
+        let failure = match store.objects.get_opts(&store.path(name), options).await {
+            Err(e @ StoreError::NotFound { .. }) => {
+                return store.no_bucket(name, &e).map_or(Ok(None), Err);
+            }
+            Err(e) if !bytes.is_empty() && is_no_range(&e) => {
+                bytes.clear();
+                Failure::Passing(NO_RANGES.to_owned())
+            }
+            Err(e) => store.failure(name, &e),
+            Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
+                bytes.clear();
+                (first, tag) = (None, None);
+                Failure::Passing("it was written again meanwhile".to_owned())
+            }
+            Ok(found) if found.meta.size > most => {
+                let what = too_long(found.meta.size, most);
+                return Err(Trouble::new(store.address().of(name), what));
+            }
+            Ok(found) => {
+                tag = tag.or_else(|| found.meta.e_tag.clone());
+                let size = first.get_or_insert_with(|| found.meta.clone()).size;
+                patience.expects(size);
+                let mut pieces = found.into_stream();
+                let mut ended = Failure::Passing("the answer ended early".to_owned());
+                while let Some(piece) = pieces.next().await {
+                    match piece {
+                        Ok(piece) => {
+                            // No more than it said.
+                            let left = size.saturating_sub(bytes.len() as u64);
+                            let left = left.min(piece.len() as u64) as usize;
+                            bytes.extend_from_slice(&piece[..left]);
+                            patience.moved(left as u64, bytes.len() as u64)?;
+                        }
+                        Err(e) => {
+                            ended = broken(store, name, &e);
+                            break;
+                        }
+                    }
+                }
+                if bytes.len() as u64 >= size {
+                    return Ok(Some(bytes));
+                }
+                ended
+            }
+        };
+        patience.after(failure).await?;
+    }
+}
+
+/// What the end of an answer means that broke off. The client asks for the rest by itself, also
+/// where the server serves no ranges.
+fn broken(store: &Store, name: &str, e: &StoreError) -> Failure {
+    match is_no_range(e) {
+        true => Failure::Passing(NO_RANGES.to_owned()),
+        false => store.failure(name, e),
+    }
+}
+
+/// Whether an answer is of another object than the first one.
+fn is_other(first: &ObjectMeta, found: &GetResult) -> bool {
+    ranges::is_other_length(first.size, found.meta.size, &found.extensions)
+        || state_of(first) != state_of(&found.meta)
+}
+
+/// The length of an object that nobody promised: one that may not be asked for is as good as none.
+///
+/// # Errors
+/// A store that does not answer.
+pub(super) async fn length_if_offered(
+    store: &Store,
+    name: &str,
+    patience: Duration,
+) -> Result<Option<u64>, Trouble> {
+    let mut asked = Patience::new(store.address().of(name), patience);
+    loop {
+        match store.objects.head(&store.path(name)).await {
+            Ok(meta) => return Ok(Some(meta.size)),
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            // Who may not list is told that an object that is not there is forbidden.
+            Err(e) => match store.failure(name, &e) {
+                Failure::Lasting(_) => return Ok(None),
+                passing @ Failure::Passing(_) => asked.after(passing).await?,
+            },
+        }
+    }
+}
+
+/// A shard of a data set.
+#[derive(Debug, Clone)]
+pub(super) struct Shard {
+    /// Its file here, without extension.
+    pub(super) name: String,
+    pub(super) object: Path,
+    /// The object below the address of the store, for people.
+    pub(super) below: String,
+    pub(super) bytes: u64,
+    pub(super) check: Check,
+}
+
+/// By what its bytes are known.
+#[derive(Debug, Clone)]
+pub(super) enum Check {
+    /// A shard of a cache: by a manifest beside it, which has this checksum.
+    Manifest(Hash128),
+    /// A tar: by what its object was like, and its checksum, once it was indexed.
+    Tar {
+        state: String,
+        hash: Option<Hash128>,
+    },
+}
+
+impl Shard {
+    /// Whether bytes that are here are known to be right before they are used.
+    pub(super) fn has_checksum(&self) -> bool {
+        !matches!(self.check, Check::Tar { hash: None, .. })
+    }
+
+    /// In which way an object is another one now, by what an answer says; and what is to be done.
+    fn difference(&self, now: &ObjectMeta, answer: &Extensions) -> Option<String> {
+        let (is_other, before) = match &self.check {
+            Check::Manifest(_) => (false, "the manifest says"),
+            Check::Tar { state, .. } => (*state != state_of(now), "it was listed with"),
+        };
+        let changed = self.check.changed();
+        match !ranges::is_other_length(self.bytes, now.size, answer) {
+            false => Some(format!(
+                "has {} bytes, and {before} {}: {changed}",
+                now.size, self.bytes
+            )),
+            true => is_other.then(|| format!("is another object than was listed: {changed}")),
+        }
+    }
+}
+
+impl Check {
+    fn changed(&self) -> &'static str {
+        match self {
+            Self::Manifest(_) => {
+                "the cache was built again meanwhile, start the run again; or it is damaged, \
+                 build the cache again"
+            }
+            Self::Tar { .. } => {
+                "it was written again meanwhile: run `featherload index` for the address again"
+            }
+        }
+    }
+}
+
+/// Checksum of a shard; none where nobody knows it yet.
+///
+/// # Errors
+/// A manifest that is not the one that the cache's names.
+pub(super) async fn hash_of(store: &Store, shard: &Shard) -> Result<Option<Hash128>, Trouble> {
+    let of_manifest = match &shard.check {
+        Check::Manifest(hash) => *hash,
+        Check::Tar { hash, .. } => return Ok(*hash),
+    };
+    let name = format!("{}.json", shard.name);
+    let bytes = small(store, &name, ShardManifest::MOST_BYTES, PATIENCE).await?;
+    let changed = || {
+        Trouble::new(
+            store.address().of(&name),
+            "is not the one that the cache's manifest names: the cache was built again meanwhile, \
+             start the run again; or it is damaged, build the cache again",
+        )
+    };
+    if Hash128::of(&bytes) != of_manifest {
+        return Err(changed());
+    }
+    let manifest = ShardManifest::from_bytes(&bytes).map_err(|_| changed())?;
+    match manifest.bytes == shard.bytes {
+        true => Ok(Some(manifest.hash)),
+        false => Err(changed()),
+    }
+}
+
+/// A shard that is to come.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) store: Store,
+    pub(super) shard: Shard,
+    /// Where it is known.
+    pub(super) hash: Option<Hash128>,
+    /// What it had when it came the last time.
+    pub(super) recorded: Option<Hash128>,
+    /// One shard at a time is compared.
+    pub(super) comparing: Arc<Semaphore>,
+    pub(super) part: PathBuf,
+    pub(super) whole: PathBuf,
+}
+
+/// A shard that came.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Came {
+    pub(super) hash: Hash128,
+    /// Whether that was compared with what the store or the index says, not with the record.
+    pub(super) is_checked: bool,
+    /// Whether a file of it was here whose bytes had changed.
+    pub(super) had_changed: bool,
+    /// Bytes that were sent for it.
+    pub(super) bytes: u64,
+    pub(super) retries: u64,
+}
+
+/// Gets a shard: one that is here and whole by comparing its checksum.
+///
+/// # Errors
+/// What does not pass.
+pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
+    let opened = {
+        // Nothing is compared where nothing is here.
+        let is_here = fs::metadata(&wanted.part).is_ok_and(|meta| meta.len() > 0);
+        let _turn = match is_here {
+            // It is never closed.
+            true => wanted.comparing.acquire().await.ok(),
+            false => None,
+        };
+        Part::open(wanted.part.clone(), wanted.shard.bytes).await
+    };
+    let part = opened.map_err(|e| not_written(&wanted.part, &e))?;
+    let left = (part.at == wanted.shard.bytes).then(|| part.hash());
+    let is_as_recorded = left.is_some() && left == wanted.recorded;
+    let of_index = match wanted.shard.check {
+        Check::Tar { hash, .. } => hash,
+        Check::Manifest(_) => None,
+    };
+    if let Some(hash) = left.filter(|_| is_as_recorded && (of_index.is_none() || of_index == left))
+    {
+        part.becomes(&wanted.whole)?;
+        return Ok(Came {
+            hash,
+            is_checked: false,
+            had_changed: false,
+            bytes: 0,
+            retries: 0,
+        });
+    }
+    let has_changed = is_other_than_recorded(left, wanted.recorded);
+    downloaded(&wanted, part)
+        .await
+        .map_err(|trouble| match has_changed {
+            true => Trouble {
+                what: format!(
+                    "{} (what is here of it is not as it was fetched: {})",
+                    trouble.what,
+                    wanted.part.display()
+                ),
+                ..trouble
+            },
+            false => trouble,
+        })
+}
+
+/// Whether the bytes that are here are others than came; not known without a record.
+fn is_other_than_recorded(here: Option<Hash128>, recorded: Option<Hash128>) -> bool {
+    here.zip(recorded)
+        .is_some_and(|(here, recorded)| here != recorded)
+}
+
+/// The rest of a shard, or all of it where what is here is not its beginning.
+async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
+    let Wanted {
+        store,
+        shard,
+        hash,
+        recorded,
+        whole,
+        ..
+    } = wanted;
+    let hash = match hash {
+        Some(hash) => Some(*hash),
+        None => hash_of(store, shard).await?,
+    };
+    let about = store.address().of(&shard.below);
+    let failed = |e: &io::Error| not_written(whole, e);
+    let was_there = part.at == shard.bytes;
+    let mut may_be_stale = part.at > 0;
+    // Without a checksum of the store's, the record alone knows what is here.
+    let mut had_changed =
+        was_there && hash.is_none() && recorded.is_some_and(|recorded| recorded != part.hash());
+    if had_changed {
+        part.begin_again().map_err(|e| failed(&e))?;
+    }
+    let mut patience = Patience::new(about.clone(), PATIENCE);
+    patience.expects(shard.bytes);
+    let mut tag: Option<String> = None;
+    let mut sent = 0;
+    let hash = loop {
+        while part.at < shard.bytes {
+            let options = GetOptions {
+                range: (part.at > 0).then_some(GetRange::Offset(part.at)),
+                // A weak one names no bytes.
+                if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
+                ..GetOptions::default()
+            };
+            let failure = match store.objects.get_opts(&shard.object, options).await {
+                Err(e) if part.at > 0 && is_no_range(&e) => {
+                    part.begin_again().map_err(|e| failed(&e))?;
+                    may_be_stale = false;
+                    Failure::Passing(NO_RANGES.to_owned())
+                }
+                Err(e) => store.failure(&shard.below, &e),
+                Ok(found) => {
+                    if let Some(what) = shard.difference(&found.meta, &found.extensions) {
+                        return Err(Trouble::new(about, what));
+                    }
+                    tag = tag.or_else(|| found.meta.e_tag.clone());
+                    let mut pieces = found.into_stream();
+                    let mut ended = Failure::Passing("the answer ended early".to_owned());
+                    while let Some(piece) = pieces.next().await {
+                        match piece {
+                            Ok(piece) => {
+                                let left = (shard.bytes - part.at).min(piece.len() as u64);
+                                let piece = &piece[..left as usize];
+                                part.push(piece).map_err(|e| failed(&e))?;
+                                sent += left;
+                                patience.moved(left, part.at)?;
+                            }
+                            Err(e) => {
+                                ended = broken(store, &shard.below, &e);
+                                break;
+                            }
+                        }
+                    }
+                    ended
+                }
+            };
+            if part.at < shard.bytes {
+                patience.after(failure).await?;
+            }
+        }
+        let found = part.hash();
+        if hash.is_none_or(|hash| hash == found) {
+            break found;
+        }
+        if !may_be_stale {
+            let by = match shard.check {
+                Check::Manifest(_) => "its manifest names",
+                Check::Tar { .. } => "were indexed",
+            };
+            let what = format!(
+                "its bytes are not those that {by}: {}",
+                shard.check.changed()
+            );
+            return Err(Trouble::new(about, what));
+        }
+        // What another fetcher had left was of another object.
+        may_be_stale = false;
+        had_changed |= was_there;
+        part.begin_again().map_err(|e| failed(&e))?;
+    };
+    part.becomes(whole)?;
+    Ok(Came {
+        hash,
+        is_checked: true,
+        had_changed,
+        bytes: sent,
+        retries: patience.retries,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_record_nobody_says_that_bytes_changed_here() {
+        let (a, b) = (Some(Hash128(1)), Some(Hash128(2)));
+        assert!(is_other_than_recorded(a, b));
+        for (here, recorded) in [(a, a), (a, None), (None, a), (None, None)] {
+            assert!(!is_other_than_recorded(here, recorded));
+        }
+    }
+
+    #[test]
+    fn an_object_of_the_same_length_that_was_written_again_is_another_one() {
+        let shard = |check| Shard {
+            name: "a".to_owned(),
+            object: Path::from("a.tar"),
+            below: "a.tar".to_owned(),
+            bytes: 7,
+            check,
+        };
+        let meta = |size, tag: &str| ObjectMeta {
+            location: Path::from("a.tar"),
+            last_modified: Default::default(),
+            size,
+            e_tag: Some(tag.to_owned()),
+            version: None,
+        };
+        let tar = shard(Check::Tar {
+            state: state_of(&meta(7, "\"1\"")),
+            hash: None,
+        });
+        let answer = Extensions::new();
+        // A listing may leave quotes out.
+        assert_eq!(tar.difference(&meta(7, "1"), &answer), None);
+        let said = tar.difference(&meta(7, "\"2\""), &answer).unwrap();
+        assert!(said.contains("another object") && said.contains("written again"));
+        let said = tar.difference(&meta(8, "\"1\""), &answer).unwrap();
+        assert!(said.contains("has 8 bytes, and it was listed with 7"));
+        // Of a cache's shard the checksum decides.
+        let of_cache = shard(Check::Manifest(Hash128(0)));
+        assert_eq!(of_cache.difference(&meta(7, "\"2\""), &answer), None);
+        let said = of_cache.difference(&meta(8, "\"1\""), &answer).unwrap();
+        assert!(said.contains("the manifest says 7") && said.contains("was built again"));
+    }
+}

@@ -1,0 +1,286 @@
+//! The folder of one data set on this machine: its names, and who may change it.
+//!
+//! In the fetcher. Only files of these names are ever removed, and only in a folder
+//! that was made here.
+//!
+//! ```text
+//! DIR/cache-HASH/              HASH: of the manifest, so a changed cache has another folder
+//!   .featherload-fetched       the mark of a folder that was made here, locked while it is used
+//!   manifest.json, index.fli   as in the store
+//! DIR/tars-HASH/               of tar shards that are no cache; HASH: of the list
+//!   list.json                  the objects, their sizes and states
+//!   index-HASH.fli             the index, with checksums of all shards; HASH: of how they are read
+//! and in both
+//!   shard-000000.tar           whole, by its checksum; or as the object is called
+//!   shard-000001.tar.part      under way, or left by an earlier run and not compared yet
+//!   rank-RANDOM-NUMBER.board   what a rank needs, locked while its fetcher lives
+//!   leader.lock                locked by the fetcher that leads; its process, and a number that
+//!                              changes while it goes on
+//!   checksums                  of each shard that came: the one that it had then
+//!   trouble.json               why the leader gave up, for the other ranks
+//! ```
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::remote::fetch::checksums::Checksums;
+use crate::remote::fetch::download::Shard;
+use crate::remote::fetch::heartbeat::Right;
+use crate::remote::fetch::lease::{MARK, PART_END};
+use crate::sys::replace::unique_name;
+
+/// What stands in the mark, for people.
+const MARK_TEXT: &str = "Shards of an object store, fetched by featherload. May be removed while \
+                         no run uses it.\n";
+const LEADER: &str = "leader.lock";
+pub(super) const TROUBLE: &str = "trouble.json";
+pub(super) const BOARD_BEGIN: &str = "rank-";
+pub(super) const BOARD_END: &str = ".board";
+
+/// The folder of one data set.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// One that was made.
+    #[cfg(test)]
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Makes it, `name` in `dir`, unless it is there.
+    ///
+    /// # Errors
+    /// One of that name that was not made here; a system that refuses.
+    pub(super) fn make(dir: &Path, name: &str) -> Result<Self> {
+        fs::create_dir_all(dir).map_err(|e| Error::io_at("make the folder", dir, e))?;
+        let dir = fs::canonicalize(dir).map_err(|e| Error::io_at("look at", dir, e))?;
+        let path = dir.join(name);
+        let is_new = match fs::create_dir(&path) {
+            Ok(()) => true,
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => false,
+            Err(e) => return Err(Error::io_at("make the folder", &path, e)),
+        };
+        let mark = path.join(MARK);
+        // Another rank may have made the folder a moment ago.
+        let is_empty = || fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none());
+        if is_new || (!mark.exists() && is_empty()) {
+            fs::write(&mark, MARK_TEXT).map_err(|e| Error::io_at("write", &mark, e))?;
+        }
+        if !mark.exists() {
+            return Err(Error::option(
+                "fetch_dir",
+                format!(
+                    "{} was not made by featherload, which removes shards in such a folder: name \
+                     another `fetch_dir`, or move it",
+                    path.display()
+                ),
+            ));
+        }
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The files that are there.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn names(&self) -> io::Result<HashSet<OsString>> {
+        let entries = fs::read_dir(&self.path)?;
+        entries.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    /// Where a shard is that is whole. `name` is without extension.
+    pub(super) fn shard(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.tar"))
+    }
+
+    /// Where it is while it comes.
+    pub(super) fn part(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.tar{PART_END}"))
+    }
+
+    /// What who leads has locked.
+    pub(super) fn leader(&self) -> PathBuf {
+        self.path.join(LEADER)
+    }
+
+    /// The right to change the folder; none while another process has it.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn lead(&self) -> Result<Option<Right>> {
+        let path = self.leader();
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| Error::io_at("open", &path, e))?;
+        match file.try_lock() {
+            Ok(()) => Right::begin(file, path).map(Some),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(e)) => Err(Error::io_at("lock", &path, e)),
+        }
+    }
+
+    /// Before the first use: shards that earlier runs left may have changed since. They become
+    /// parts, whose checksum is compared when they are needed. Those that have none are removed.
+    /// Nothing is done while another run uses the folder, whose fetcher has compared them.
+    /// Whether that is settled; it is not while another fetcher looks, or may change the folder.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn doubt(&self, shards: &[Shard]) -> Result<bool> {
+        let mark = self.file(MARK);
+        let file = File::options().read(true).write(true).open(&mark);
+        let file = file.map_err(|e| Error::io_at("open", &mark, e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            // Used by runs; or another fetcher looks through it just now.
+            Err(fs::TryLockError::WouldBlock) => return Ok(file.try_lock_shared().is_ok()),
+            Err(fs::TryLockError::Error(e)) => return Err(Error::io_at("lock", &mark, e)),
+        }
+        let Some(_right) = self.lead()? else {
+            return Ok(false);
+        };
+        let names = self.names();
+        let names = names.map_err(|e| Error::io_at("read the folder", &self.path, e))?;
+        let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
+        let book = Checksums::read(&self.path, shards.len());
+        for (number, shard) in shards.iter().enumerate() {
+            let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
+            if is_there(&part) && !shard.has_checksum() {
+                gone(fs::remove_file(&part)).map_err(|e| Error::io_at("remove", &part, e))?;
+            }
+            if !is_there(&whole) {
+                continue;
+            }
+            // A link leads out of the folder, which the sandbox of workers forbids.
+            let has_length = fs::symlink_metadata(&whole)
+                .is_ok_and(|meta| meta.is_file() && meta.len() == shard.bytes);
+            let is_known = shard.has_checksum() || book.get(number).is_some();
+            let done = match has_length && is_known {
+                true => fs::rename(&whole, &part),
+                false => fs::remove_file(&whole),
+            };
+            gone(done).map_err(|e| Error::io_at("rename or remove", &whole, e))?;
+        }
+        Ok(true)
+    }
+
+    /// Writes a small file whole.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.path.join(name);
+        let temporary = self.path.join(format!(".{name}.{}", unique_name()));
+        let put = || {
+            File::create(&temporary)?.write_all(bytes)?;
+            fs::rename(&temporary, &path)
+        };
+        put().map_err(|e| {
+            let _ = fs::remove_file(&temporary);
+            Error::io_at("write", &path, e)
+        })
+    }
+}
+
+/// What is not there is as good.
+fn gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::path::Path as ObjectPath;
+
+    use super::*;
+    use crate::data::shard::manifest::Hash128;
+    use crate::remote::fetch::download::Check;
+    use crate::remote::fetch::lease::use_folder;
+
+    fn shard(name: &str, hash: Option<Hash128>) -> Shard {
+        Shard {
+            name: name.to_owned(),
+            object: ObjectPath::from(name),
+            below: format!("{name}.tar"),
+            bytes: 4,
+            check: Check::Tar {
+                state: String::new(),
+                hash,
+            },
+        }
+    }
+
+    fn names(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.contains(".tar")).collect();
+        names.sort();
+        names
+    }
+
+    /// What an earlier run left is compared by its checksum before it is used; what has none goes.
+    #[test]
+    fn shards_of_earlier_runs_are_doubted_unless_the_folder_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::make(dir.path(), "cache-1").unwrap();
+        let hash = Some(Hash128(7));
+        let shards = [
+            shard("known", hash),
+            shard("recorded", None),
+            shard("unknown", None),
+            shard("short", hash),
+            shard("part", hash),
+            shard("unknown-part", None),
+        ];
+        for (name, bytes) in [
+            ("known.tar", "abcd"),
+            ("recorded.tar", "abcd"),
+            ("unknown.tar", "abcd"),
+            ("short.tar", "abc"),
+            ("part.tar.part", "ab"),
+            ("unknown-part.tar.part", "ab"),
+        ] {
+            fs::write(folder.file(name), bytes).unwrap();
+        }
+        let mut book = Checksums::read(folder.path(), shards.len());
+        book.write(1, Hash128(9)).unwrap();
+        let before = names(&folder);
+        // Another run uses what is there.
+        let lease = use_folder(folder.path()).unwrap();
+        assert!(folder.doubt(&shards).unwrap());
+        assert_eq!(names(&folder), before);
+        drop(lease);
+        // Another fetcher looks, or still has the right to change the folder.
+        let other = File::open(folder.file(MARK)).unwrap();
+        other.lock().unwrap();
+        assert!(!folder.doubt(&shards).unwrap());
+        other.unlock().unwrap();
+        let right = folder.lead().unwrap();
+        assert!(!folder.doubt(&shards).unwrap());
+        assert_eq!(names(&folder), before);
+        drop(right);
+        assert!(folder.doubt(&shards).unwrap());
+        let left = ["known.tar.part", "part.tar.part", "recorded.tar.part"];
+        assert_eq!(names(&folder), left);
+    }
+}

@@ -1,0 +1,176 @@
+//! Which batches have their shards on this machine, and keep them there.
+//!
+//! In the consumer. Where the folder has room for all shards, one that is there stays; where it
+//! has not, each is held by a lease while workers may read it.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::data::index::Index;
+use crate::error::{Error, Result};
+use crate::plan::{EpochMark, Plan};
+use crate::remote::fetch::lease::Lease;
+use crate::remote::fetch::shard_room::total;
+
+/// What part of the folder's room a rank may hold ahead of the batch that is asked for.
+const AHEAD: u64 = 4;
+
+/// A shard that is held: for so many batches, of so many bytes.
+#[derive(Debug)]
+struct Shard {
+    _lease: Lease,
+    batches: u32,
+    bytes: u64,
+}
+
+/// Batches whose shards are there.
+#[derive(Debug)]
+pub(super) struct HeldShards {
+    evicts: bool,
+    room: u64,
+    /// Ranks that share the folder.
+    ranks: u64,
+    /// Of a folder with room for all: shards that were seen.
+    settled: Vec<bool>,
+    /// In their order, the one that is asked for first, each with its shards.
+    batches: VecDeque<(EpochMark, Vec<u64>)>,
+    shards: HashMap<u64, Shard>,
+    /// A shard that was not there at the last look.
+    missing: Option<u64>,
+}
+
+impl HeldShards {
+    /// Of a folder with `room` bytes for shards, which are removed where it `evicts`.
+    pub(super) fn new(shards: u64, room: u64, evicts: bool) -> Self {
+        Self {
+            evicts,
+            room,
+            ranks: 1,
+            settled: vec![false; usize::try_from(shards).unwrap_or(usize::MAX)],
+            batches: VecDeque::new(),
+            shards: HashMap::new(),
+            missing: None,
+        }
+    }
+
+    pub(super) fn missing(&self) -> Option<u64> {
+        self.missing
+    }
+
+    pub(super) fn is_of_ranks(&mut self, ranks: u32) {
+        self.ranks = u64::from(ranks).max(1);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    pub(super) fn let_go(&mut self) {
+        self.batches.clear();
+        self.shards.clear();
+    }
+
+    /// Whether the run stands where it stood.
+    pub(super) fn begins_at(&self, at: EpochMark) -> bool {
+        self.batches.front().is_some_and(|(first, _)| *first == at)
+    }
+
+    /// The run stands at `at`: batches before it are let go. Whether that one is held.
+    pub(super) fn go_to(&mut self, at: EpochMark) -> bool {
+        while let Some((first, _)) = self.batches.front()
+            && *first != at
+        {
+            let (_, shards) = self.batches.pop_front().unwrap_or((at, Vec::new()));
+            for shard in shards {
+                let Some(held) = self.shards.get_mut(&shard) else {
+                    continue;
+                };
+                held.batches -= 1;
+                if held.batches == 0 {
+                    self.shards.remove(&shard);
+                }
+            }
+        }
+        !self.is_empty()
+    }
+
+    /// Holds the batch at `at` too, where its shards are there, and ahead of the first no more
+    /// than a rank may. Whether it did.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn hold(&mut self, index: &Index, plan: &Plan, at: EpochMark) -> Result<bool> {
+        let rows = 0..plan.filled_rows_at(at);
+        let parts = rows.filter_map(|row| index.part(plan.row_at(at, row).id));
+        let mut shards: Vec<u64> = parts.map(|part| part.shard).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        let is_held = match self.evicts {
+            true => self.lease(index, &shards)?,
+            false => self.settle(index, &shards)?,
+        };
+        if is_held {
+            self.batches.push_back((at, shards));
+        }
+        Ok(is_held)
+    }
+
+    /// Whether these are there, for good. The last first, which comes last.
+    fn settle(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
+        for &shard in shards.iter().rev() {
+            let Some(settled) = self.settled.get_mut(shard as usize) else {
+                continue;
+            };
+            if !*settled {
+                let path = index.shard_path(shard);
+                let there = path.try_exists();
+                *settled = there.map_err(|e| Error::io_at("look at", &path, e))?;
+                if !*settled {
+                    self.missing = Some(shard);
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Holds these, all or none. The last first, which comes last.
+    fn lease(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
+        let mut taken = Vec::new();
+        for &shard in shards.iter().rev() {
+            if self.shards.contains_key(&shard) {
+                continue;
+            }
+            let path = index.shard_path(shard);
+            let lease = Lease::take(&path).map_err(|e| Error::io_at("hold the shard", &path, e))?;
+            let Some((lease, bytes)) = lease else {
+                self.missing = Some(shard);
+                return Ok(false);
+            };
+            let held = Shard {
+                _lease: lease,
+                batches: 0,
+                bytes,
+            };
+            taken.push((shard, held));
+        }
+        // Others must get on.
+        if !self.is_empty() && !taken.is_empty() {
+            let taken = taken.iter().map(|(_, held)| held);
+            let held = self.shards.values().chain(taken);
+            if total(held.map(|held| held.bytes)) > self.room / AHEAD / self.ranks {
+                return Ok(false);
+            }
+        }
+        self.shards.extend(taken);
+        for shard in shards {
+            if let Some(held) = self.shards.get_mut(shard) {
+                held.batches += 1;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,254 @@
+//! The fetcher that leads: what is in the folder, and what comes and goes next.
+//!
+//! In the fetcher, in one of those of a folder at a time. What it knows can be read off the
+//! folder, so the next one goes on where it died.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::data::shard::manifest::Hash128;
+use crate::error::Error;
+use crate::remote::fetch::checksums::Checksums;
+use crate::remote::fetch::demand_file::Needs;
+use crate::remote::fetch::disk_budget::{room_of, too_little};
+use crate::remote::fetch::download;
+use crate::remote::fetch::download::{Came, Wanted};
+use crate::remote::fetch::folder::TROUBLE;
+use crate::remote::fetch::heartbeat::Right;
+use crate::remote::fetch::lease;
+use crate::remote::fetch::remote_dataset::DatasetFiles;
+use crate::remote::fetch::schedule::{Act, View, Whereabouts};
+use crate::remote::fetch::shard_room::on_disk;
+use crate::remote::helper::messages::{Counts, Trouble};
+
+/// How long a shard may be needed without one that can go for it.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// The fetcher that leads.
+#[derive(Debug)]
+pub(super) struct Leader {
+    files: DatasetFiles,
+    places: Vec<Whereabouts>,
+    /// Bytes of parts that an earlier fetcher left.
+    parts: Vec<u64>,
+    /// Those that were looked up.
+    hashes: Vec<Option<Hash128>>,
+    book: Checksums,
+    /// Held while a shard that is here is compared: the soonest is ready first.
+    comparing: Arc<Semaphore>,
+    /// For the user, the oldest first.
+    pub(super) warnings: VecDeque<String>,
+    downloads: JoinSet<(usize, Result<Came, Trouble>)>,
+    /// Those that cannot be had, and why: told when one is needed.
+    lost: Vec<(usize, Trouble)>,
+    stuck: Option<Instant>,
+    pub(super) counts: Counts,
+    /// Goes last.
+    right: Right,
+}
+
+impl Leader {
+    /// Takes the folder over, with the right to change it.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub(super) fn begin(files: DatasetFiles, right: Right) -> Result<Self, Trouble> {
+        let folder = files.folder.clone();
+        let failed = |e: io::Error| Trouble::of_path(folder.path(), format!("cannot be read: {e}"));
+        let _ = fs::remove_file(folder.file(TROUBLE));
+        // Of many shards few may be there, and each look at one takes its time on some storage.
+        let names = folder.names().map_err(failed)?;
+        let length = |path: &Path| {
+            if !path.file_name().is_some_and(|name| names.contains(name)) {
+                return Ok(None);
+            }
+            match fs::symlink_metadata(path) {
+                Ok(found) => Ok(Some(found.len())),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(failed(e)),
+            }
+        };
+        let mut places = Vec::with_capacity(files.shards.len());
+        let mut parts = Vec::with_capacity(files.shards.len());
+        for shard in files.shards.iter() {
+            let whole = folder.shard(&shard.name);
+            let is_here = match length(&whole)? {
+                Some(found) if found == shard.bytes => true,
+                Some(_) => {
+                    fs::remove_file(&whole).map_err(failed)?;
+                    false
+                }
+                None => false,
+            };
+            places.push(match is_here {
+                true => Whereabouts::Here,
+                false => Whereabouts::Away,
+            });
+            let part = folder.part(&shard.name);
+            let left = length(&part)?;
+            if left.is_some() && is_here {
+                fs::remove_file(&part).map_err(failed)?;
+            }
+            parts.push(left.filter(|_| !is_here).map_or(0, on_disk));
+        }
+        Ok(Self {
+            hashes: vec![None; files.shards.len()],
+            book: Checksums::read(folder.path(), files.shards.len()),
+            comparing: Arc::new(Semaphore::new(1)),
+            warnings: VecDeque::new(),
+            places,
+            parts,
+            downloads: JoinSet::new(),
+            lost: Vec::new(),
+            stuck: None,
+            counts: Counts::default(),
+            files,
+            right,
+        })
+    }
+
+    /// Shows the other ranks that it goes on.
+    ///
+    /// # Errors
+    /// A system that refuses.
+    pub(super) fn beat(&mut self) -> Result<(), Error> {
+        self.right.beat()
+    }
+
+    /// What comes and goes next, by what all ranks need.
+    ///
+    /// # Errors
+    /// Room for fewer shards than are needed at a time; one that is needed now and cannot be had.
+    pub(super) fn step(&mut self, needs: &[Needs]) -> Result<(), Trouble> {
+        let Some(room) = room_of(needs, &self.files.bytes) else {
+            return Ok(());
+        };
+        let distances: Vec<u64> = (0..self.files.bytes.len())
+            .map(|n| {
+                let of_ranks = needs.iter().filter_map(|needs| needs.distances.get(n));
+                of_ranks.min().copied().unwrap_or(u64::MAX)
+            })
+            .collect();
+        for (number, why) in &self.lost {
+            if distances.get(*number) == Some(&0) {
+                return Err(why.clone());
+            }
+        }
+        let at_once = needs.iter().map(|needs| needs.most).max().unwrap_or(0);
+        let mut held = vec![false; self.files.bytes.len()];
+        loop {
+            let view = View {
+                bytes: &self.files.bytes,
+                places: &self.places,
+                distances: &distances,
+                room,
+                held: &held,
+                at_once,
+                parts: &self.parts,
+            };
+            match view.next() {
+                Act::Fetch(number) => self.fetch(number),
+                Act::Remove(number) => match self.remove(number) {
+                    Ok(true) => {}
+                    Ok(false) => held[number] = true,
+                    Err(e) => {
+                        let what = format!("cannot remove a shard: {e}");
+                        return Err(Trouble::of_path(self.files.folder.path(), what));
+                    }
+                },
+                Act::RemovePart(number) => {
+                    let part = self.files.folder.part(&self.files.shards[number].name);
+                    let _ = fs::remove_file(part);
+                    // A shard that an earlier run left.
+                    self.counts.removed +=
+                        u64::from(self.parts[number] >= self.files.bytes[number]);
+                    self.parts[number] = 0;
+                }
+                Act::Rest => {
+                    self.stuck = None;
+                    return Ok(());
+                }
+                Act::Stuck(_) => {
+                    let since = *self.stuck.get_or_insert_with(Instant::now);
+                    return match since.elapsed() < STUCK {
+                        true => Ok(()),
+                        false => Err(too_little(&self.files, needs, room)),
+                    };
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, number: usize) {
+        self.stuck = None;
+        let shard = self.files.shards[number].clone();
+        self.places[number] = Whereabouts::Coming;
+        self.parts[number] = 0;
+        let wanted = Wanted {
+            store: self.files.store.clone(),
+            hash: self.hashes[number],
+            recorded: self.book.get(number),
+            comparing: self.comparing.clone(),
+            part: self.files.folder.part(&shard.name),
+            whole: self.files.folder.shard(&shard.name),
+            shard,
+        };
+        self.downloads
+            .spawn(async move { (number, download::shard(wanted).await) });
+    }
+
+    fn remove(&mut self, number: usize) -> io::Result<bool> {
+        let path = self.files.folder.shard(&self.files.shards[number].name);
+        let gone = lease::remove(&path)?;
+        if gone {
+            self.places[number] = Whereabouts::Away;
+            self.counts.removed += 1;
+            self.stuck = None;
+        }
+        Ok(gone)
+    }
+
+    /// The next download that ends; waits for ever where there is none.
+    pub(super) async fn ended(&mut self) -> Result<(), Trouble> {
+        let (number, came) = match self.downloads.join_next().await {
+            None => return std::future::pending().await,
+            Some(Ok(ended)) => ended,
+            Some(Err(e)) => {
+                let what = format!("a download broke off: {e}");
+                return Err(Trouble::new(self.files.store.address().as_str(), what));
+            }
+        };
+        let came = match came {
+            Ok(came) => came,
+            Err(why) => {
+                let part = self.files.folder.part(&self.files.shards[number].name);
+                self.parts[number] = fs::metadata(part).map_or(0, |meta| on_disk(meta.len()));
+                self.places[number] = Whereabouts::Lost;
+                self.lost.push((number, why));
+                return Ok(());
+            }
+        };
+        self.places[number] = Whereabouts::Here;
+        self.hashes[number] = came.is_checked.then_some(came.hash);
+        let name = &self.files.shards[number].name;
+        if came.had_changed {
+            self.warnings.push_back(format!(
+                "{}: its bytes changed on this disk after it was fetched: it was fetched again",
+                self.files.folder.shard(name).display()
+            ));
+        }
+        self.warnings.extend(self.book.keep(number, came.hash));
+        // One that was there as a part, whole, was not fetched.
+        self.counts.objects += u64::from(came.bytes > 0);
+        self.counts.bytes += came.bytes;
+        self.counts.retries += came.retries;
+        Ok(())
+    }
+}

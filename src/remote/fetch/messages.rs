@@ -1,0 +1,93 @@
+//! What consumer and fetcher say to each other, on a pair of packet sockets without a name.
+//!
+//! In both.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{EpochMark, PlanOptions};
+use crate::remote::address::Address;
+use crate::remote::fetch::options::FetchOptions;
+use crate::remote::helper::messages::Counts;
+
+/// To the fetcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Manifest and index into the folder. Answered by [`Reply::Opened`].
+    Open {
+        address: Address,
+        options: Box<FetchOptions>,
+        /// Bytes of shards that the folder may have, as a fetcher before this one found.
+        room: Option<u64>,
+        /// Of tar shards that are no cache: the file that their index is kept in.
+        index: String,
+    },
+    /// What this rank needs from now on; with it come the index and, where the sampler has one,
+    /// its table. Answered by [`Reply::Planned`].
+    Plan {
+        options: Box<PlanOptions>,
+        at: EpochMark,
+        epochs: Option<u64>,
+    },
+    /// The run stands there, as it went on.
+    At(EpochMark),
+    /// The run stands there, by a jump.
+    Jump(EpochMark),
+    /// Answered by [`Reply::Report`].
+    Report,
+    /// Whether it goes on. Answered by [`Reply::GoesOn`].
+    Look,
+}
+
+/// To the consumer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    Opened(Opened),
+    Planned,
+    Report(Counts),
+    GoesOn {
+        /// Of this machine, that use the folder.
+        ranks: u32,
+    },
+}
+
+/// What is known of a data set before a shard of it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Opened {
+    /// Where manifest or list, and index, lie, and shards will.
+    pub(super) folder: PathBuf,
+    /// Bytes of all shards.
+    pub(super) bytes: u64,
+    /// Bytes of shards that may be in the folder at a time.
+    pub(super) room: u64,
+    /// None where it is a cache.
+    pub(super) tars: Option<Tars>,
+}
+
+/// What is known of tar shards that are no cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tars {
+    /// Whether their index is kept. The shards have checksums then.
+    pub(super) is_indexed: bool,
+    /// Most bytes that one may take, under a limit.
+    pub(super) most_of_index: Option<u64>,
+    /// Why one that is shared is not used.
+    pub(super) unused: Option<Unused>,
+}
+
+/// Why an index that is shared in the store is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Unused {
+    /// It has so many bytes, for which the limit leaves no room.
+    TooLarge(u64),
+    /// It is damaged, of another version, or of other shards.
+    NotWhole,
+}
+
+impl Opened {
+    /// Whether shards are removed again while the run goes on.
+    pub(super) fn evicts(&self) -> bool {
+        self.room < self.bytes
+    }
+}

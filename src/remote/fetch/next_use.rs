@@ -1,0 +1,269 @@
+//! When this rank needs which shard: by its plan, from where it stands to the end of the next
+//! epoch.
+//!
+//! In the fetcher. Memory: 16 bytes for each visit, which is a run of batches that use a shard
+//! one behind the other; at most one for each sample of two epochs. Where no shard is ever
+//! removed only its first use counts, and that is all that is kept.
+
+use std::collections::VecDeque;
+
+use crate::data::index::Index;
+use crate::plan::{EpochMark, Plan};
+
+/// A shard is used by the batches from `first` to `last`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Visit {
+    first: u64,
+    last: u64,
+}
+
+/// A batch: where it begins, and which one it is, counted from the first that was known.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    at: EpochMark,
+    number: u64,
+}
+
+impl Step {
+    fn next(self, plan: &Plan) -> Self {
+        Self {
+            at: plan.behind(self.at),
+            number: self.number + 1,
+        }
+    }
+}
+
+/// What a rank needs, from where it stands.
+#[derive(Debug)]
+pub(super) struct NextUses {
+    plan: Plan,
+    index: Index,
+    /// The run's, where it is known.
+    epochs: Option<u64>,
+    /// Most batches from a use to the next of the same visit.
+    gap: u64,
+    now: Step,
+    /// The first batch that was not looked at.
+    ahead: Step,
+    visits: Vec<VecDeque<Visit>>,
+    /// The batch that used a shard last, as far as was looked.
+    used: Vec<u64>,
+    /// Bytes of each shard.
+    bytes: Vec<u64>,
+    most: u64,
+}
+
+impl NextUses {
+    /// Of a rank that stands at `at`. `bytes`: of each shard; `evicts`: whether shards are
+    /// removed.
+    pub(super) fn new(
+        (plan, index): (Plan, Index),
+        bytes: Vec<u64>,
+        at: EpochMark,
+        epochs: Option<u64>,
+        evicts: bool,
+    ) -> Self {
+        let begin = Step { at, number: 0 };
+        Self {
+            plan,
+            index,
+            epochs,
+            gap: match evicts {
+                true => 1,
+                false => u64::MAX,
+            },
+            now: begin,
+            ahead: begin,
+            visits: vec![VecDeque::new(); bytes.len()],
+            used: vec![u64::MAX; bytes.len()],
+            bytes,
+            most: 0,
+        }
+    }
+
+    /// The run stands elsewhere, not by going on.
+    pub(super) fn jump(&mut self, at: EpochMark) {
+        // Later numbers are never used twice: who reads them may have old ones.
+        let number = self.ahead.number + 1;
+        self.now = Step { at, number };
+        self.ahead = self.now;
+        self.visits.iter_mut().for_each(VecDeque::clear);
+    }
+
+    /// The run went on to `at`.
+    pub(super) fn go_on(&mut self, at: EpochMark) {
+        while self.now.at < at {
+            self.now = self.now.next(&self.plan);
+        }
+        if self.ahead.at < self.now.at {
+            self.ahead = self.now;
+        }
+    }
+
+    /// Whether [`NextUses::look_ahead`] has something to do: as far as the end of the next epoch, and
+    /// of the run's last. One in which the rank stands is looked at, whatever the run's last is.
+    pub(super) fn has_more(&self) -> bool {
+        let (now, ahead) = (self.now.at.epoch, self.ahead.at.epoch);
+        let is_of_run = self.epochs.is_none_or(|n| ahead < n) || ahead <= now;
+        ahead <= now.saturating_add(1) && is_of_run
+    }
+
+    /// Looks at all batches up to the end of the epoch in which the rank stands, and of one
+    /// whole epoch at least: no later one uses more at a time by much.
+    pub(super) fn look_ahead_over_the_epoch(&mut self) {
+        let last = match self.now.at.samples {
+            0 => self.now.at.epoch,
+            _ => self.now.at.epoch.saturating_add(1),
+        };
+        while self.has_more() && self.ahead.at.epoch <= last {
+            self.look_ahead(1);
+        }
+    }
+
+    /// Looks at the batches that come, about so many rows of them.
+    pub(super) fn look_ahead(&mut self, rows: u64) {
+        let mut looked = 0;
+        while looked < rows && self.has_more() {
+            let (step, mut bytes) = (self.ahead, 0u64);
+            let filled = self.plan.filled_rows_at(step.at);
+            for row in 0..filled {
+                let id = self.plan.row_at(step.at, row).id;
+                let Some(shard) = self.index.part(id).map(|part| part.shard as usize) else {
+                    continue;
+                };
+                if self.used.get(shard).is_none_or(|&last| last == step.number) {
+                    continue;
+                }
+                self.used[shard] = step.number;
+                bytes = bytes.saturating_add(self.bytes[shard]);
+                let visits = &mut self.visits[shard];
+                match visits.back_mut() {
+                    Some(last) if step.number - last.last <= self.gap => last.last = step.number,
+                    _ => visits.push_back(Visit {
+                        first: step.number,
+                        last: step.number,
+                    }),
+                }
+            }
+            self.most = self.most.max(bytes);
+            looked += u64::from(filled).max(1);
+            self.ahead = step.next(&self.plan);
+        }
+    }
+
+    /// Bytes of the shards of the batch that uses the most, as far as was looked.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.most
+    }
+
+    /// Of each shard how many batches it is away from being used; [`u64::MAX`] where no use is
+    /// known.
+    pub(super) fn distances(&mut self) -> impl Iterator<Item = u64> {
+        let now = self.now.number;
+        self.visits.iter_mut().map(move |visits| {
+            while visits.front().is_some_and(|visit| visit.last < now) {
+                visits.pop_front();
+            }
+            visits
+                .front()
+                .map_or(u64::MAX, |visit| visit.first.saturating_sub(now))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{PlanOptions, Sampler};
+
+    fn uses(sampler: Sampler, epochs: Option<u64>) -> NextUses {
+        let dir = std::path::Path::new("/cache");
+        let parts = |n: u64| (0..n).map(|i| (512 + i * 1024, 10)).collect::<Vec<_>>();
+        let shards: Vec<_> = ["a.tar", "b.tar", "c.tar", "d.tar"]
+            .map(|name| (name, parts(100)))
+            .into();
+        let index = Index::of_parts(dir, &shards);
+        let options = PlanOptions {
+            batch: 10,
+            sampler,
+            ..PlanOptions::default()
+        }
+        .settled(Some(100));
+        let plan = Plan::new(400, options).unwrap();
+        let bytes = vec![1000, 2000, 4000, 8000];
+        NextUses::new((plan, index), bytes, EpochMark::new(0, 0), epochs, true)
+    }
+
+    #[test]
+    fn in_order_each_shard_is_needed_after_those_before_it() {
+        let mut uses = uses(Sampler::Sequential, Some(2));
+        while uses.has_more() {
+            uses.look_ahead(7);
+        }
+        assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
+        assert_eq!(uses.most_bytes(), 8000);
+        // In the midst of the second shard; the first comes again in the next epoch.
+        uses.go_on(EpochMark::new(0, 150));
+        assert_eq!(uses.distances().collect::<Vec<_>>(), [25, 0, 5, 15]);
+        // The last epoch: what was used is not needed any more.
+        uses.go_on(EpochMark::new(1, 150));
+        assert_eq!(uses.distances().collect::<Vec<_>>(), [u64::MAX, 0, 5, 15]);
+        assert!(!uses.has_more());
+        // Its number was a hint: whoever goes on has what is needed.
+        uses.go_on(EpochMark::new(2, 0));
+        uses.look_ahead(u64::MAX);
+        assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
+    }
+
+    #[test]
+    fn an_endless_run_is_known_to_the_end_of_the_next_epoch() {
+        let mut uses = uses(Sampler::Sequential, None);
+        uses.look_ahead(u64::MAX);
+        assert!(!uses.has_more());
+        uses.go_on(EpochMark::new(1, 0));
+        assert!(uses.has_more());
+        uses.look_ahead(u64::MAX);
+        uses.jump(EpochMark::new(7, 390));
+        assert!(uses.distances().all(|d| d == u64::MAX));
+        uses.look_ahead(u64::MAX);
+        assert_eq!(uses.distances().collect::<Vec<_>>(), [1, 11, 21, 0]);
+    }
+
+    #[test]
+    fn a_shuffle_needs_all_shards_all_the_time() {
+        let mut uses = uses(Sampler::Shuffle, None);
+        uses.look_ahead(u64::MAX);
+        assert!(uses.distances().all(|d| d <= 2));
+        assert_eq!(uses.most_bytes(), 15_000);
+    }
+
+    /// Against looking at every batch.
+    #[test]
+    fn distances_are_those_of_the_plan() {
+        let sampler = Sampler::ShardShuffle {
+            shard: Some(100),
+            window: 150,
+        };
+        let mut uses = uses(sampler, Some(3));
+        uses.look_ahead(u64::MAX);
+        let (plan, index) = (uses.plan.clone(), &uses.index);
+        let mut at = EpochMark::new(0, 0);
+        let mut batches = Vec::new();
+        while at.epoch < 3 {
+            let shards: Vec<u64> = (0..plan.filled_rows_at(at))
+                .map(|row| index.part(plan.row_at(at, row).id).unwrap().shard)
+                .collect();
+            batches.push((at, shards));
+            at = plan.behind(at);
+        }
+        for now in 0..40 {
+            uses.go_on(batches[now].0);
+            let distances: Vec<_> = uses.distances().collect();
+            for (shard, &distance) in (0..).zip(&distances) {
+                let next = (now..batches.len()).find(|&n| batches[n].1.contains(&shard));
+                let next = next.map_or(u64::MAX, |n| (n - now) as u64);
+                assert_eq!(distance, next, "batch {now}, shard {shard}");
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! What the leader does next: which shard it gets, and which one goes for it.
+//!
+//! In the fetcher. Numbers alone. The rule is Belady's (1966): what is used last goes. It holds
+//! for what all ranks of the machine need, whose next uses are known, and not guessed. So that
+//! nothing goes for a shard that would have been used up by then, only a little is fetched ahead.
+
+use crate::remote::fetch::shard_room::total;
+
+/// Shards that come at a time.
+const AT_A_TIME: usize = 8;
+
+/// What part of the room may hold shards before their time; and where a batch uses more than
+/// that, as one does where windows follow each other, which part at most.
+const AHEAD: u64 = 16;
+const MOST_AHEAD: u64 = 8;
+
+/// The same where nothing has to go for them, at least.
+const AHEAD_BYTES: u64 = 1 << 30;
+
+/// What is known of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// In the store alone.
+    Away,
+    Coming,
+    Here,
+    /// It cannot be had.
+    Lost,
+}
+
+/// What the leader sees.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    pub(super) bytes: &'a [u64],
+    pub(super) places: &'a [Whereabouts],
+    /// Batches to the next use of each shard, over all ranks; [`u64::MAX`] = none is known.
+    pub(super) distances: &'a [u64],
+    /// Most bytes of shards, those that come counted as whole.
+    pub(super) room: u64,
+    /// Shards that somebody holds, so they cannot go now.
+    pub(super) held: &'a [bool],
+    /// Most bytes that a batch uses: so many may be needed at once.
+    pub(super) at_once: u64,
+    /// Of shards that are away: bytes of a part that is here. One of all bytes was left by an
+    /// earlier run, and is fetched by comparing its checksum.
+    pub(super) parts: &'a [u64],
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Fetch(usize),
+    Remove(usize),
+    /// Of a shard that is away.
+    RemovePart(usize),
+    /// Nothing is needed, or not yet.
+    Rest,
+    /// This shard is needed now, and nothing that is here may go for it.
+    Stuck(usize),
+}
+
+impl View<'_> {
+    fn taken(&self) -> u64 {
+        total((0..self.bytes.len()).map(|n| match self.places[n] {
+            Whereabouts::Away | Whereabouts::Lost => self.parts[n],
+            Whereabouts::Coming | Whereabouts::Here => self.bytes[n],
+        }))
+    }
+
+    /// Whether a shard is here and was not compared with its checksum yet.
+    fn is_uncompared(&self, n: usize) -> bool {
+        self.places[n] == Whereabouts::Away && self.parts[n] > 0 && self.parts[n] >= self.bytes[n]
+    }
+
+    /// What goes where room is needed for something that is needed in `distance` batches: parts
+    /// but for that of `but`, then the shard that is needed last.
+    fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<Act> {
+        let by_distance = |n: &usize| self.distances[*n];
+        let all = || (0..self.bytes.len()).filter(|n| Some(*n) != but);
+        let parts = all().filter(|&n| {
+            matches!(self.places[n], Whereabouts::Away | Whereabouts::Lost)
+                && self.parts[n] > 0
+                && !self.is_uncompared(n)
+        });
+        if let Some(part) = parts.max_by_key(by_distance) {
+            return Some(Act::RemovePart(part));
+        }
+        let here = all().filter(|&n| {
+            let is_free = self.places[n] == Whereabouts::Here && !self.held[n];
+            (is_free || self.is_uncompared(n))
+                && distance.is_none_or(|soon| self.distances[n] > soon)
+        });
+        let last = here.max_by_key(by_distance)?;
+        Some(match self.places[last] {
+            Whereabouts::Here => Act::Remove(last),
+            _ => Act::RemovePart(last),
+        })
+    }
+
+    /// What is next.
+    pub(super) fn next(&self) -> Act {
+        // Of a folder that had more room before.
+        if self.taken() > self.room
+            && let Some(act) = self.goes(None, None)
+        {
+            return act;
+        }
+        let coming = |place: &&Whereabouts| **place == Whereabouts::Coming;
+        let coming = self.places.iter().filter(coming).count();
+        if coming >= AT_A_TIME {
+            return Act::Rest;
+        }
+        let away = (0..self.bytes.len()).filter(|&n| self.places[n] == Whereabouts::Away);
+        let Some(soonest) = away.min_by_key(|&n| self.distances[n]) else {
+            return Act::Rest;
+        };
+        let (bytes, distance) = (self.bytes[soonest], self.distances[soonest]);
+        if distance == u64::MAX {
+            return Act::Rest;
+        }
+        let others = self.taken().saturating_sub(self.parts[soonest]);
+        let fits = others.saturating_add(bytes) <= self.room;
+        if distance > 0 && self.is_far_enough(soonest, fits) {
+            return Act::Rest;
+        }
+        if fits {
+            return Act::Fetch(soonest);
+        }
+        match self.goes(Some(soonest), Some(distance)) {
+            Some(act) => act,
+            None if distance == 0 && coming == 0 => Act::Stuck(soonest),
+            None => Act::Rest,
+        }
+    }
+
+    /// Whether enough is here before its time: shards that are needed later than now, and not
+    /// later than `shard`. Where nothing has to go for more, more is enough.
+    fn is_far_enough(&self, shard: usize, fits: bool) -> bool {
+        let before = (0..self.bytes.len()).filter(|&n| {
+            matches!(self.places[n], Whereabouts::Coming | Whereabouts::Here)
+                && self.distances[n] > 0
+                && self.distances[n] <= self.distances[shard]
+        });
+        let bytes = total(before.map(|n| self.bytes[n]));
+        let burst = self.at_once.min(self.room / MOST_AHEAD);
+        let enough = (self.room / AHEAD).max(burst);
+        let enough = match fits {
+            true => enough.max(AHEAD_BYTES),
+            false => enough,
+        };
+        bytes > 0 && bytes >= enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn view<'a>(
+        places: &'a [Whereabouts],
+        distances: &'a [u64],
+        held: &'a [bool],
+        room: u64,
+    ) -> View<'a> {
+        View {
+            bytes: &[10; 4],
+            places,
+            distances,
+            room,
+            held,
+            at_once: 0,
+            parts: &[0; 4],
+        }
+    }
+
+    #[test]
+    fn the_soonest_comes_and_the_latest_goes() {
+        use Whereabouts::{Away, Coming, Here};
+        let free = [false; 4];
+        let never = u64::MAX;
+        let at = |places: [Whereabouts; 4], distances: [u64; 4], room| {
+            view(&places, &distances, &free, room).next()
+        };
+        assert_eq!(at([Away; 4], [5, 0, 9, never], 40), Act::Fetch(1));
+        assert_eq!(at([Away; 4], [never; 4], 40), Act::Rest);
+        assert_eq!(
+            at([Here, Away, Here, Here], [1, 0, 9, 4], 30),
+            Act::Remove(2)
+        );
+        assert_eq!(
+            at([Here, Away, Here, Here], [1, 0, never, 4], 30),
+            Act::Remove(2)
+        );
+        // Nothing is needed later than this.
+        assert_eq!(at([Here, Away, Here, Here], [1, 9, 8, 4], 30), Act::Rest);
+        assert_eq!(at([Here, Away, Here, Here], [0; 4], 30), Act::Stuck(1));
+        assert_eq!(at([Here, Away, Coming, Here], [0; 4], 30), Act::Rest);
+        // What is held does not go.
+        let held = [false, false, true, false];
+        let places = [Here, Away, Here, Here];
+        let next = view(&places, &[1, 0, 9, 4], &held, 30).next();
+        assert_eq!(next, Act::Remove(3));
+        // With less room than before something goes at once.
+        assert_eq!(at([Here; 4], [1, 2, 9, 4], 30), Act::Remove(2));
+    }
+
+    #[test]
+    fn parts_count_and_go_first() {
+        use Whereabouts::{Away, Here};
+        let of = |parts: [u64; 4], room| {
+            View {
+                parts: &parts,
+                ..view(&[Here, Away, Away, Here], &[1, 0, 3, 4], &[false; 4], room)
+            }
+            .next()
+        };
+        // A shard's own part is no hindrance.
+        assert_eq!(of([0, 9, 0, 0], 30), Act::Fetch(1));
+        assert_eq!(of([0, 0, 9, 0], 30), Act::RemovePart(2));
+        assert_eq!(of([0, 0, 9, 0], 39), Act::Fetch(1));
+        assert_eq!(of([0, 0, 0, 0], 20), Act::Remove(3));
+        // One that is whole goes by the time of its use, as one that was compared.
+        assert_eq!(of([0, 0, 10, 0], 30), Act::Remove(3));
+        assert_eq!(of([0, 10, 10, 0], 30), Act::Remove(3));
+        assert_eq!(of([0, 10, 10, 0], 40), Act::Fetch(1));
+        let last = View {
+            parts: &[0, 0, 10, 0],
+            ..view(&[Here, Away, Away, Here], &[1, 0, 9, 4], &[false; 4], 30)
+        };
+        assert_eq!(last.next(), Act::RemovePart(2));
+        let places = [Here, Whereabouts::Lost, Away, Here];
+        let lost = View {
+            parts: &[0, 9, 0, 0],
+            ..view(&places, &[1, 0, 0, 4], &[false; 4], 30)
+        };
+        assert_eq!(lost.next(), Act::RemovePart(1));
+    }
+
+    /// Shards of `order` in turn through a folder of `room` shards of one byte, each fetched at
+    /// its time or ahead of it; how many were fetched.
+    fn fetched(order: &[usize], shards: usize, room: u64) -> usize {
+        let bytes = vec![1; shards];
+        let mut places = vec![Whereabouts::Away; shards];
+        let (held, parts) = (vec![false; shards], vec![0; shards]);
+        let mut count = 0;
+        for now in 0..order.len() {
+            let distances: Vec<u64> = (0..shards)
+                .map(|shard| {
+                    let next = order[now..].iter().position(|&s| s == shard);
+                    next.map_or(u64::MAX, |n| n as u64)
+                })
+                .collect();
+            loop {
+                let view = View {
+                    bytes: &bytes,
+                    places: &places,
+                    distances: &distances,
+                    room,
+                    held: &held,
+                    at_once: 0,
+                    parts: &parts,
+                };
+                match view.next() {
+                    // Comes at once.
+                    Act::Fetch(n) => {
+                        places[n] = Whereabouts::Here;
+                        count += 1;
+                    }
+                    Act::Remove(n) => places[n] = Whereabouts::Away,
+                    Act::Rest => break,
+                    Act::RemovePart(n) => panic!("shard {n} has no part"),
+                    Act::Stuck(n) => panic!("shard {n} cannot come"),
+                }
+                let here = places.iter().filter(|p| **p == Whereabouts::Here).count();
+                assert!(here as u64 <= room);
+            }
+            assert_eq!(places[order[now]], Whereabouts::Here, "at {now}");
+        }
+        count
+    }
+
+    /// The fewest that any order of removal allows.
+    fn fewest(order: &[usize], room: usize) -> usize {
+        let mut here = HashSet::new();
+        let mut count = 0;
+        for (now, &shard) in order.iter().enumerate() {
+            if here.contains(&shard) {
+                continue;
+            }
+            count += 1;
+            if here.len() == room {
+                let next = |s: usize| order[now..].iter().position(|&o| o == s);
+                let last = here
+                    .iter()
+                    .copied()
+                    .max_by_key(|&s| next(s).unwrap_or(usize::MAX));
+                here.remove(&last.unwrap());
+            }
+            here.insert(shard);
+        }
+        count
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// With little room nothing is fetched ahead, and the count is the best that there is.
+        #[test]
+        fn no_order_of_removal_fetches_less(
+            order in prop::collection::vec(0usize..12, 1..120),
+            room in 1u64..12,
+        ) {
+            let best = fewest(&order, room as usize);
+            let got = fetched(&order, 12, room);
+            prop_assert!(got >= best);
+            // One shard may be there ahead of its time.
+            let with_less = fewest(&order, (room as usize - 1).max(1));
+            prop_assert!(got <= with_less.max(best), "{got}, {best}, {with_less}");
+        }
+    }
+
+    /// Three epochs of 500 shards in other orders, and room for 80.
+    #[test]
+    fn epochs_are_fetched_almost_as_rarely_as_can_be() {
+        let mut order = Vec::new();
+        let mut random = 7u64;
+        for _ in 0..3 {
+            let mut epoch: Vec<usize> = (0..500).collect();
+            for i in (1..500).rev() {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                epoch.swap(i, (random >> 33) as usize % (i + 1));
+            }
+            order.extend(epoch);
+        }
+        let (got, best) = (fetched(&order, 500, 80), fewest(&order, 80));
+        assert!(
+            got as f64 <= best as f64 * 1.02,
+            "{got} fetched, {best} is the fewest"
+        );
+    }
+}

@@ -1,0 +1,320 @@
+//! One rank's use of one data set: its folder, what the rank needs, and the lead where it has that.
+//!
+//! In the fetcher.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::data::index::Index;
+use crate::error::{Error, Result, room};
+use crate::plan::{EpochMark, Plan, PlanOptions, SamplerTable};
+use crate::remote::address::Address;
+use crate::remote::fetch::demand_file;
+use crate::remote::fetch::demand_file::{DemandFile, Needs};
+use crate::remote::fetch::disk_budget::{
+    self, beside_shards, most_bytes, room_for_shards, room_of, too_little,
+};
+use crate::remote::fetch::folder::{Folder, TROUBLE};
+use crate::remote::fetch::heartbeat;
+use crate::remote::fetch::heartbeat::{LeaderProcess, Watch};
+use crate::remote::fetch::leader::Leader;
+use crate::remote::fetch::listing::ListProgress;
+use crate::remote::fetch::messages::Opened;
+use crate::remote::fetch::next_use::NextUses;
+use crate::remote::fetch::options::FetchOptions;
+use crate::remote::fetch::remote_dataset::{DatasetFiles, RemoteDataset};
+use crate::remote::fetch::shard_room::{least_room, total};
+use crate::remote::helper::messages::{LONGEST, Trouble, from_bytes, to_bytes};
+use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST};
+use crate::sys::whole_file;
+
+/// Between two looks at what other ranks need; longer where there are very many shards.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_PER_SHARD: Duration = Duration::from_micros(2);
+
+/// How long the plan is looked at between two looks at the network, and how many rows of it
+/// between two looks at the clock.
+const AT_A_TIME: Duration = Duration::from_millis(10);
+const ROWS: u64 = 1024;
+
+/// Until somebody says something.
+pub(super) const LONG: Duration = Duration::from_secs(3600);
+
+/// Why a fetcher ends.
+pub(super) enum Stop {
+    /// The consumer is told.
+    Trouble(Trouble),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(e: Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// One rank's use of one data set.
+pub(super) struct Session {
+    pub(super) files: DatasetFiles,
+    /// Bytes of shards that may be there.
+    room: u64,
+    uses: Option<NextUses>,
+    board: Option<DemandFile>,
+    boards: u32,
+    pub(super) leader: Option<Leader>,
+    /// Of another rank's, while that leads.
+    watch: Watch,
+    began: SystemTime,
+}
+
+impl Session {
+    /// What is at the address; manifest and index of a cache, or the list of tars, into its folder.
+    /// `progress` hears of a long listing.
+    pub(super) async fn open(
+        address: &Address,
+        options: &FetchOptions,
+        index: &str,
+        known_room: Option<u64>,
+        progress: &dyn Fn(ListProgress),
+    ) -> std::result::Result<(Self, Opened), Trouble> {
+        let began = SystemTime::now();
+        // Behind a fetcher that died the store may be away for a while.
+        let patience = match known_room {
+            Some(_) => PATIENCE,
+            None => PATIENCE_AT_FIRST,
+        };
+        let set = RemoteDataset::open(address, options, index, patience, progress).await?;
+        let DatasetFiles {
+            folder,
+            shards,
+            bytes,
+            ..
+        } = &set.files;
+        let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
+        let limit = options.leader_limit.unwrap_or(heartbeat::LIMIT);
+        let mut watch = Watch::new(folder.leader(), limit);
+        // A fetcher that takes another's place has compared what is there, or that one has.
+        while known_room.is_none() && !folder.doubt(shards).map_err(local)? {
+            if let Some(leader) = watch.look(LOOK, || true) {
+                return Err(stands_still(folder, leader, limit));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        let fixed = beside_shards(set.manifest_bytes, set.index_bytes, bytes.len());
+        let all = total(bytes.iter().copied());
+        let room = match known_room {
+            Some(room) => room,
+            None => {
+                let beside = (fixed, set.index_to_come);
+                room_for_shards(&set.files, options.limit, beside, all)?
+            }
+        };
+        let opened = Opened {
+            folder: folder.path().to_owned(),
+            bytes: all,
+            room,
+            tars: set.tars,
+        };
+        let session = Self {
+            files: set.files,
+            room,
+            uses: None,
+            board: None,
+            boards: 0,
+            leader: None,
+            watch,
+            began,
+        };
+        Ok((session, opened))
+    }
+
+    /// From now on this rank's shards come.
+    pub(super) fn plan(
+        &mut self,
+        options: PlanOptions,
+        at: EpochMark,
+        epochs: Option<u64>,
+        fds: Vec<OwnedFd>,
+    ) -> std::result::Result<(), Stop> {
+        let mut fds = fds.into_iter();
+        let index = fds.next().map(Index::from_fd).transpose()?;
+        let index = index.ok_or_else(|| Error::protocol("a plan came without its index"))?;
+        let sampler = options.sampler;
+        self.files.advice = disk_budget::advice(&sampler);
+        let table = fds.next().filter(|_| sampler.needs_table());
+        let table = table
+            .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
+            .transpose()?;
+        let plan = Plan::with_table(index.len(), options, table)?;
+        // Where nothing is ever removed any order works.
+        let bytes = &self.files.bytes;
+        let evicts = total(bytes.iter().copied()) > self.room;
+        let of = (plan, index);
+        let mut uses = NextUses::new(of, bytes.to_vec(), at, epochs, evicts);
+        if evicts {
+            uses.look_ahead_over_the_epoch();
+        }
+        self.boards += 1;
+        let mut board = DemandFile::make(&self.files.folder, self.boards)?;
+        board.write(&Needs {
+            most: uses.most_bytes(),
+            room: self.room,
+            distances: uses.distances().collect(),
+        })?;
+        self.uses = Some(uses);
+        self.board = Some(board);
+        let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), false)?;
+        // One that keeps all holds nothing, and would lose what another one removes.
+        if let Some(other) = all.iter().find(|needs| needs.room != self.room) {
+            let what = format!(
+                "another run uses {} with {} for shards, and this one has {}: give the same \
+                 `fetch_limit`, or another `fetch_dir`",
+                self.files.folder.path().display(),
+                room(other.room),
+                room(self.room)
+            );
+            let trouble = Trouble::of_path(self.files.folder.path(), what);
+            let trouble = trouble.of_option("fetch_limit");
+            return Err(Stop::Trouble(trouble));
+        }
+        let largest = bytes.iter().copied().max().unwrap_or(0);
+        let left = room_of(&all, bytes).unwrap_or(self.room);
+        if evicts && least_room(most_bytes(&all), largest) > left {
+            return Err(Stop::Trouble(too_little(&self.files, &all, left)));
+        }
+        Ok(())
+    }
+
+    /// What this rank needs, once its plan is known.
+    pub(super) fn uses(&mut self) -> Result<&mut NextUses> {
+        let uses = self.uses.as_mut();
+        uses.ok_or_else(|| Error::protocol("a place came before its plan"))
+    }
+
+    /// What is to be done now; how long nothing will be then, unless something comes.
+    pub(super) fn work(&mut self) -> std::result::Result<Duration, Stop> {
+        let Some(uses) = &mut self.uses else {
+            return Ok(LONG);
+        };
+        let look =
+            LOOK.max(LOOK_PER_SHARD * u32::try_from(self.files.bytes.len()).unwrap_or(u32::MAX));
+        let began = Instant::now();
+        while uses.has_more() && began.elapsed() < AT_A_TIME {
+            uses.look_ahead(ROWS);
+        }
+        let most = uses.most_bytes();
+        let has_more = uses.has_more();
+        let needs = Needs {
+            most,
+            room: self.room,
+            distances: uses.distances().collect(),
+        };
+        if let Some(board) = &mut self.board {
+            board.write(&needs)?;
+        }
+        if self.leader.is_none() {
+            let right = self.files.folder.lead()?;
+            // Of a leader that gave up while this rank ran.
+            self.hear_of_trouble()?;
+            match right {
+                Some(right) => self.leader = Some(Leader::begin(self.files.clone(), right)?),
+                None => self.look_at_the_leader(look, &needs.distances)?,
+            }
+        }
+        if let Some(leader) = &mut self.leader {
+            leader.beat()?;
+            let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), true)?;
+            leader.step(&all)?;
+        }
+        Ok(match has_more {
+            true => Duration::ZERO,
+            false => look,
+        })
+    }
+
+    /// Whether another rank's fetcher, which leads, goes on. It may stand still while what this
+    /// rank needs is there.
+    fn look_at_the_leader(
+        &mut self,
+        look: Duration,
+        distances: &[u64],
+    ) -> std::result::Result<(), Stop> {
+        let DatasetFiles { folder, shards, .. } = &self.files;
+        let is_needed = || {
+            let mut now = shards.iter().zip(distances).filter(|(_, d)| **d == 0);
+            now.any(|(shard, _)| !folder.shard(&shard.name).exists())
+        };
+        match self.watch.look(look, is_needed) {
+            None => Ok(()),
+            Some(leader) => Err(Stop::Trouble(stands_still(
+                folder,
+                leader,
+                self.watch.limit(),
+            ))),
+        }
+    }
+
+    /// Ranks of this machine that use the folder.
+    pub(super) fn ranks(&self) -> Result<u32> {
+        demand_file::count(&self.files.folder)
+    }
+
+    /// Why the leader gave up, where it did.
+    fn hear_of_trouble(&self) -> std::result::Result<(), Stop> {
+        let path = self.files.folder.file(TROUBLE);
+        let written = fs::metadata(&path).and_then(|meta| meta.modified());
+        // An older one is of a run before this.
+        if written.is_ok_and(|written| written < self.began) {
+            return Ok(());
+        }
+        let Ok(text) = whole_file::read(&path, LONGEST as u64) else {
+            return Ok(());
+        };
+        // One that is just being written is heard of the next time.
+        match from_bytes::<Trouble>(&text) {
+            Ok(trouble) => Err(Stop::Trouble(trouble)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Lets the other ranks know. They end by the same reason, and not each by its own tries.
+    pub(super) fn tell_others(&self, trouble: &Trouble) {
+        if self.leader.is_some()
+            && let Ok(text) = to_bytes(trouble)
+        {
+            // Without it each finds out by itself.
+            let _ = self.files.folder.put(TROUBLE, &text);
+        }
+    }
+}
+
+/// What to say of a fetcher that leads and stands still.
+fn stands_still(folder: &Folder, leader: LeaderProcess, limit: Duration) -> Trouble {
+    let LeaderProcess { process, is_near } = leader;
+    let (place, way) = match is_near {
+        true => (
+            "",
+            format!("let it go on (kill -CONT {process}) or end it (kill -KILL {process})"),
+        ),
+        // Here the number is another process's, or nobody's.
+        false => (
+            " of another PID namespace",
+            "let it go on or end it in its container".to_owned(),
+        ),
+    };
+    Trouble::of_path(
+        folder.path(),
+        format!(
+            "process {process}{place} fetches for all runs of this folder, and has stood still \
+             for {} s: {way}, then start this run again",
+            limit.as_secs_f64()
+        ),
+    )
+}

@@ -1,0 +1,113 @@
+//! The wait for a shard, and the line that reports a long one.
+//!
+//! In the consumer. What is here of the shard is read off the folder, so ranks whose fetcher does
+//! not lead report it too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::remote::fetch::lease::PART_END;
+use crate::remote::helper::progress::line;
+
+/// Until the first line, and the longest time between two.
+const FIRST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(60);
+/// When the bytes are measured that the first rate counts from.
+const MEASURE: Duration = Duration::from_secs(1);
+
+/// The time that the consumer has slept since the last batch whose shards were there.
+#[derive(Debug)]
+pub(super) struct ShardWait {
+    slept: Duration,
+    next: Duration,
+    pause: Duration,
+    /// What was here of which file, and when.
+    measured: Option<(PathBuf, u64, Duration)>,
+}
+
+impl ShardWait {
+    pub(super) fn new() -> Self {
+        Self {
+            slept: Duration::ZERO,
+            next: FIRST,
+            pause: FIRST,
+            measured: None,
+        }
+    }
+
+    /// The consumer slept. Whether [`ShardWait::line`] is to be asked now.
+    pub(super) fn adds(&mut self, slept: Duration) -> bool {
+        self.slept += slept;
+        self.slept >= self.next || (self.measured.is_none() && self.slept >= MEASURE)
+    }
+
+    /// The line that is due, about the shard at `path`, which has `bytes` when it is whole.
+    pub(super) fn line(
+        &mut self,
+        path: &Path,
+        bytes: impl FnOnce() -> Option<u64>,
+    ) -> Option<String> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(PART_END);
+        let here = [Path::new(&part), path].map(|file| fs::metadata(file).map_or(0, |m| m.len()));
+        let here = here[0].max(here[1]);
+        let before = self.measured.replace((path.to_owned(), here, self.slept));
+        if self.slept < self.next {
+            return None;
+        }
+        self.pause = (self.pause * 2).min(LONGEST);
+        self.next = self.slept + self.pause;
+        let (then, at) = match before {
+            Some((of, then, at)) if of == path => (then, at),
+            _ => (0, Duration::ZERO),
+        };
+        let rate = here.saturating_sub(then) as f64 / (self.slept - at).as_secs_f64().max(0.001);
+        let of = bytes();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let mut text = line(&name, here, of, self.slept, rate);
+        if of == Some(here) {
+            text.push_str(", its checksum is compared");
+        }
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::size;
+
+    #[test]
+    fn a_long_wait_reports_what_is_here_of_the_shard() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("shard-000003.tar");
+        let part = dir.path().join("shard-000003.tar.part");
+        let second = Duration::from_secs(1);
+        let mut wait = ShardWait::new();
+        assert!(!wait.adds(second / 2));
+        assert!(wait.adds(second / 2));
+        fs::write(&part, vec![0; 1 << 20]).unwrap();
+        assert_eq!(wait.line(&path, || None), None);
+        for _ in 0..3 {
+            assert!(!wait.adds(second));
+        }
+        fs::write(&part, vec![0; 5 << 20]).unwrap();
+        assert!(wait.adds(second));
+        let said = wait.line(&path, || Some(8 << 20)).unwrap();
+        let want = format!(
+            "waiting for shard-000003.tar: {} of {} after 5 s ({}/s)",
+            size(5 << 20),
+            size(8 << 20),
+            size(1 << 20)
+        );
+        assert_eq!(said, want);
+        // Ever more rarely.
+        assert!(!wait.adds(second * 9));
+        assert!(wait.adds(second));
+        fs::write(&part, vec![0; 8 << 20]).unwrap();
+        let said = wait.line(&path, || Some(8 << 20)).unwrap();
+        assert!(said.contains("after 15 s") && said.ends_with("checksum is compared"));
+        assert!(!wait.adds(second * 19));
+    }
+}

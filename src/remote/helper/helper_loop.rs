@@ -1,0 +1,159 @@
+//! The life of a helper that works with a store, beside what it does: the hand-shake, one thread
+//! that waits for network, consumer and clock, the socket, the end.
+//!
+//! In the fetcher, and in the sender. Never in here: what is said on the socket.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use crate::error::{Error, Result};
+use crate::pool::coordinator::process::greet_consumer;
+use crate::remote::helper::messages::{LONGEST, Said, Trouble, from_bytes, to_bytes};
+use crate::remote::helper::progress::Reports;
+use crate::sys::memory;
+use crate::sys::process;
+use crate::sys::process::PidFd;
+use crate::sys::socket;
+use crate::sys::socket::Received;
+
+/// Between two looks whether the consumer lives, beside its socket, which mostly says it.
+const CONSUMER_LOOK: Duration = Duration::from_millis(250);
+
+/// Lives on `socket` as a helper of this name, which does `serve` as long as its consumer lives
+/// and `farewell` at the end; the exit status. `patience`: how long calls of the system that were
+/// begun are waited for then.
+pub(crate) fn live(
+    socket: OwnedFd,
+    name: &CStr,
+    serve: impl AsyncFnOnce(&Line) -> Result<()>,
+    farewell: impl AsyncFnOnce(),
+    patience: Duration,
+) -> i32 {
+    let lived = || {
+        process::reset_signals()?;
+        memory::leave_no_core()?;
+        process::lead_own_group()?;
+        let socket = process::above_standard_streams(socket)?;
+        process::close_all_but(&[0, 1, 2, socket.as_raw_fd()])?;
+        process::standard_streams_to_null()?;
+        process::set_name(name);
+        let consumer = greet_consumer(&socket)?;
+        // Fails where it was done before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Error::not_started("start a helper for a store", e))?;
+        let ended = runtime.block_on(async {
+            let line = Line::new(socket)?;
+            let ended = {
+                let (served, gone) = (pin!(serve(&line)), pin!(end_of(&consumer)));
+                match select(served, gone).await {
+                    Either::Left((ended, _)) | Either::Right((ended, _)) => ended,
+                }
+            };
+            farewell().await;
+            ended
+        });
+        runtime.shutdown_timeout(patience);
+        ended
+    };
+    let ended: Result<()> = lived();
+    // Of one that failed the consumer sees that it ended, and starts another.
+    i32::from(ended.is_err())
+}
+
+/// Returns when the consumer has ended. A copy of its socket may be open all the same, in a fork
+/// of it.
+async fn end_of(consumer: &PidFd) -> Result<()> {
+    while !socket::readable(consumer.as_fd(), Duration::ZERO)? {
+        tokio::time::sleep(CONSUMER_LOOK).await;
+    }
+    Ok(())
+}
+
+/// The socket to the consumer, read without waiting.
+pub(crate) struct Line(UnixStream);
+
+impl Line {
+    fn new(socket: OwnedFd) -> Result<Self> {
+        let failed = |e| Error::io("wait for the consumer", e);
+        let socket = std::os::unix::net::UnixStream::from(socket);
+        socket.set_nonblocking(true).map_err(failed)?;
+        UnixStream::from_std(socket).map(Self).map_err(failed)
+    }
+
+    pub(crate) fn reply(&self, reply: &impl Serialize) -> Result<()> {
+        socket::send(self.0.as_fd(), &to_bytes(&Said::Reply(reply))?, &[])
+    }
+
+    /// The last that it says.
+    pub(crate) fn give_up(&self, trouble: Trouble) -> Result<()> {
+        let said: Said<()> = Said::Trouble(trouble);
+        socket::send(self.0.as_fd(), &to_bytes(&said)?, &[])
+    }
+
+    /// Has the consumer warn its user; whether the consumer takes it.
+    pub(crate) fn warn(&self, text: &str) -> Result<bool> {
+        let said: Said<()> = Said::Warning(text.to_owned());
+        socket::offer(self.0.as_fd(), &to_bytes(&said)?, &[])
+    }
+
+    /// `work`, with a warning now and then while the store keeps it waiting.
+    pub(crate) async fn reporting<T>(
+        &self,
+        reports: &mut Reports,
+        work: impl Future<Output = T>,
+    ) -> Result<T> {
+        let mut work = pin!(work);
+        reports.begin();
+        loop {
+            let tick = tokio::time::timeout(reports.next_look(), &mut work);
+            if let Ok(done) = tick.await {
+                return Ok(done);
+            }
+            if let Some(text) = reports.next() {
+                // One that takes nothing has enough of them.
+                self.warn(&text)?;
+            }
+        }
+    }
+
+    /// What came, if anything did; an error when the other end is closed.
+    pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>> {
+        let mut buffer = vec![0; LONGEST];
+        let mut failed = None;
+        // The error that says that nothing is there has it wait for more.
+        let received = self.0.try_io(Interest::READABLE, || {
+            match socket::receive(self.0.as_fd(), &mut buffer, Duration::ZERO) {
+                Ok(Received::Timeout) => Err(io::ErrorKind::WouldBlock.into()),
+                Ok(received) => Ok(received),
+                Err(e) => {
+                    failed = Some(e);
+                    Ok(Received::Closed)
+                }
+            }
+        });
+        match (received, failed) {
+            (_, Some(e)) => Err(e),
+            (Ok(Received::Message(n, fds)), None) => Ok(Some((from_bytes(&buffer[..n])?, fds))),
+            (Ok(_), None) => Err(Error::protocol("the consumer is gone")),
+            (Err(_), None) => Ok(None),
+        }
+    }
+
+    /// Returns when something may be read.
+    pub(crate) async fn readable(&self) -> Result<()> {
+        let ready = self.0.readable().await;
+        ready.map_err(|e| Error::io("wait for the consumer", e))
+    }
+}

@@ -1,0 +1,129 @@
+//! What stands in a packet between a consumer and its helper, whichever kind that is.
+//!
+//! In both. As JSON: options of a plan leave fields out.
+
+use std::fmt;
+use std::ops::Add;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Most bytes of a message.
+pub(crate) const LONGEST: usize = 60 << 10;
+
+/// Most bytes of a text in one.
+#[cfg(feature = "stores")]
+const LONGEST_TEXT: usize = 4 << 10;
+
+/// A message of a helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Said<T> {
+    Reply(T),
+    /// For the user, whatever was asked: that the store keeps it waiting, say.
+    Warning(String),
+    /// The helper ends, for this reason.
+    Trouble(Trouble),
+}
+
+/// What a helper did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    /// Shards that were fetched, or objects that were sent.
+    pub(crate) objects: u64,
+    pub(crate) bytes: u64,
+    /// Shards that were removed again.
+    pub(crate) removed: u64,
+    /// Requests that failed and were made again.
+    pub(crate) retries: u64,
+}
+
+impl Add for Counts {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            objects: self.objects + more.objects,
+            bytes: self.bytes + more.bytes,
+            removed: self.removed + more.removed,
+            retries: self.retries + more.retries,
+        }
+    }
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Trouble {
+    /// The option that would have to be another one; else the data set is at fault.
+    pub(crate) option: Option<String>,
+    /// What it is about: an address, a folder.
+    pub(crate) about: String,
+    pub(crate) what: String,
+}
+
+impl Trouble {
+    #[cfg(feature = "stores")]
+    pub(crate) fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
+        let cut = |mut text: String| {
+            let mut end = text.len().min(LONGEST_TEXT);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.truncate(end);
+            text
+        };
+        Self {
+            option: None,
+            about: cut(about.into()),
+            what: cut(what.into()),
+        }
+    }
+
+    /// About a file or folder of this machine.
+    #[cfg(feature = "stores")]
+    pub(crate) fn of_path(path: &std::path::Path, what: impl Into<String>) -> Self {
+        Self::new(path.display().to_string(), what)
+    }
+
+    /// The same, which another value of that option would mend.
+    #[cfg(feature = "stores")]
+    pub(crate) fn of_option(self, option: &str) -> Self {
+        Self {
+            option: Some(option.to_owned()),
+            ..self
+        }
+    }
+
+    pub(crate) fn into_error(self) -> Error {
+        match self.option.as_deref() {
+            Some("fetch_limit") => Error::option("fetch_limit", self.what),
+            Some("fetch_dir") => Error::option("fetch_dir", self.what),
+            _ => Error::dataset(self.about, self.what),
+        }
+    }
+}
+
+/// The name of a message's variant.
+pub(crate) fn name_of(message: &impl fmt::Debug) -> String {
+    let text = format!("{message:?}");
+    let end = text.find(|c: char| !c.is_alphanumeric());
+    text[..end.unwrap_or(text.len())].to_owned()
+}
+
+pub(crate) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(message)
+        .map_err(|e| Error::protocol(format!("write a message to a helper: {e}")))?;
+    if bytes.len() > LONGEST {
+        return Err(Error::config(format!(
+            "the options of the order take {} bytes, and with an object store they may take {LONGEST}",
+            bytes.len()
+        )));
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|e| Error::protocol(format!("read a message of a helper: {e}")))
+}

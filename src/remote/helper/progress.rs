@@ -1,0 +1,218 @@
+//! Transfers of this helper that are under way, and the lines that report slow ones.
+//!
+//! In the fetcher, and in the sender. Each has one thread, whose transfers are listed here.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::error::size;
+
+/// Until the first line of a request, and the longest time between two.
+const FIRST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(60);
+
+thread_local! {
+    /// By their numbers, the oldest first.
+    static TRANSFERS: RefCell<BTreeMap<u64, State>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+#[derive(Debug)]
+struct State {
+    about: String,
+    began: Instant,
+    bytes: u64,
+    of: Option<u64>,
+}
+
+impl State {
+    fn line(&self, now: Instant) -> String {
+        let age = now.saturating_duration_since(self.began);
+        let rate = self.bytes as f64 / age.as_secs_f64().max(0.001);
+        line(&self.about, self.bytes, self.of, age, rate)
+    }
+}
+
+/// What is known of a transfer, for a user who waits for it.
+pub(crate) fn line(about: &str, bytes: u64, of: Option<u64>, age: Duration, rate: f64) -> String {
+    let of = of.map_or_else(String::new, |of| format!(" of {}", size(of)));
+    let (bytes, rate) = (size(bytes), size(rate as u64));
+    let seconds = age.as_secs_f64();
+    format!("waiting for {about}: {bytes}{of} after {seconds:.0} s ({rate}/s)")
+}
+
+/// A transfer that is under way until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Transfer(u64);
+
+impl Transfer {
+    /// `of`: its bytes, where they are known.
+    pub(crate) fn begin(about: String, of: Option<u64>) -> Self {
+        let state = State {
+            about,
+            began: Instant::now(),
+            bytes: 0,
+            of,
+        };
+        TRANSFERS.with_borrow_mut(|all| {
+            let number = all.last_key_value().map_or(0, |(last, _)| last + 1);
+            all.insert(number, state);
+            Self(number)
+        })
+    }
+
+    pub(crate) fn expects(&self, bytes: u64) {
+        self.change(|state| state.of = Some(bytes));
+    }
+
+    /// So many bytes of it are there.
+    pub(crate) fn reaches(&self, bytes: u64) {
+        self.change(|state| state.bytes = bytes);
+    }
+
+    pub(crate) fn adds(&self, bytes: u64) {
+        self.change(|state| state.bytes = state.bytes.saturating_add(bytes));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        TRANSFERS.with_borrow_mut(|all| all.get_mut(&self.0).map(change));
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        // The list may be gone where its thread ends.
+        let _ = TRANSFERS.try_with(|all| all.borrow_mut().remove(&self.0));
+    }
+}
+
+/// When slow transfers are reported: after 5 s of one, then ever more rarely. Those that take less
+/// are not, however many follow each other.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    /// Between two lines.
+    pause: Duration,
+    /// Until the next look.
+    next_look: Duration,
+    /// Whether another request begins as if there had been none.
+    renews: bool,
+}
+
+impl Reports {
+    /// For requests that a user waits for, each by itself.
+    pub(crate) fn of_each() -> Self {
+        Self {
+            pause: FIRST,
+            next_look: FIRST,
+            renews: true,
+        }
+    }
+
+    /// For many requests of one command.
+    pub(crate) fn of_all() -> Self {
+        Self {
+            renews: false,
+            ..Self::of_each()
+        }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        if self.renews {
+            self.pause = FIRST;
+        }
+        self.next_look = self.pause;
+    }
+
+    /// Until the next look.
+    pub(crate) fn next_look(&self) -> Duration {
+        self.next_look
+    }
+
+    /// The line that is due now: the oldest transfer's, where that is slow.
+    pub(crate) fn next(&mut self) -> Option<String> {
+        self.next_at(Instant::now())
+    }
+
+    fn next_at(&mut self, now: Instant) -> Option<String> {
+        TRANSFERS.with_borrow(|all| {
+            let oldest = all.first_key_value().map(|(_, state)| state);
+            let age = oldest.map_or(Duration::ZERO, |state| {
+                now.saturating_duration_since(state.began)
+            });
+            if age < FIRST {
+                self.next_look = FIRST - age;
+                return None;
+            }
+            self.pause = (self.pause * 2).min(LONGEST);
+            self.next_look = self.pause;
+            oldest.map(|state| state.line(now))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_transfer_is_reported_ever_more_rarely() {
+        let mut reports = Reports::of_each();
+        assert_eq!(reports.next_look(), Duration::from_secs(5));
+        let now = Instant::now() + Duration::from_secs(10);
+        assert_eq!(reports.next_at(now), None);
+        let first = Transfer::begin("s3://b/index.fli".to_owned(), None);
+        let second = Transfer::begin("s3://b/other".to_owned(), Some(7));
+        first.expects(40 << 20);
+        first.adds(10 << 20);
+        first.adds(10 << 20);
+        let said = reports.next_at(now).unwrap();
+        assert!(said.starts_with("waiting for s3://b/index.fli: "), "{said}");
+        assert!(
+            said.contains(&format!("{} of {}", size(20 << 20), size(40 << 20))),
+            "{said}"
+        );
+        assert!(
+            said.contains("after 10 s") && said.ends_with("/s)"),
+            "{said}"
+        );
+        drop(first);
+        assert!(reports.next_at(now).unwrap().contains("s3://b/other"));
+        drop(second);
+        let third = Transfer::begin("s3://b/third".to_owned(), None);
+        let later = Instant::now() + Duration::from_secs(10);
+        let mut pauses = Vec::new();
+        for _ in 0..3 {
+            reports.next_at(later);
+            pauses.push(reports.next_look().as_secs());
+        }
+        assert_eq!(pauses, [40, 60, 60]);
+        // Another request is the first again; where there are many of one command, it is not.
+        reports.begin();
+        assert_eq!(reports.next_look(), FIRST);
+        let mut reports = Reports::of_all();
+        reports.next_at(later);
+        reports.begin();
+        assert_eq!(reports.next_look(), FIRST * 2);
+        drop(third);
+    }
+
+    #[test]
+    fn short_transfers_that_follow_each_other_are_not_reported() {
+        let mut reports = Reports::of_each();
+        for number in 0..3 {
+            let short = Transfer::begin(format!("s3://b/s-{number}.tar"), None);
+            let began = TRANSFERS.with_borrow(|all| all[&short.0].began);
+            assert_eq!(reports.next_at(began + Duration::from_secs(1)), None);
+            // It is looked at again when it is slow.
+            assert_eq!(reports.next_look(), FIRST - Duration::from_secs(1));
+        }
+        let slow = Transfer::begin("s3://b/slow.tar".to_owned(), None);
+        let began = TRANSFERS.with_borrow(|all| all[&slow.0].began);
+        let said = reports.next_at(began + FIRST).unwrap();
+        assert!(
+            said.contains("slow.tar") && said.contains("after 5 s"),
+            "{said}"
+        );
+        assert_eq!(reports.next_look(), FIRST * 2);
+    }
+}

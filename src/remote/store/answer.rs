@@ -1,0 +1,176 @@
+//! What the answer of a store means that holds no object: whether it is final, and what to change.
+//!
+//! In the fetcher, and in the sender. `object_store` hands on a status in the text of an error
+//! alone, so that is what is read here; tests ask its client.
+
+/// Statuses of the client's fault that pass all the same: timeouts, conflicts, too many requests.
+const PASSING: [u16; 4] = [408, 409, 425, 429];
+
+/// An answer without an object.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Answer {
+    status: Option<u16>,
+    /// The store's word for it, such as `NoSuchBucket`.
+    code: String,
+}
+
+impl Answer {
+    /// That of an error with its causes, as text.
+    pub(crate) fn of(text: &str) -> Self {
+        let behind = |mark: &str| Some(text.split_once(mark)?.1);
+        let status = behind("status code: ").and_then(|rest| rest.get(..3)?.parse().ok());
+        let code = behind("<Code>").and_then(|rest| Some(rest.split_once("</Code>")?.0));
+        // S3 names the other region in a header that the client does not hand on.
+        let is_redirect = text.contains("redirect without LOCATION");
+        Self {
+            status: status.or(is_redirect.then_some(301)),
+            code: code.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Whether the same request will be answered so again.
+    pub(crate) fn is_final(&self) -> bool {
+        let is_slow = matches!(&*self.code, "RequestTimeout" | "SlowDown" | "Throttling");
+        let is_final = |status: u16| (300..500).contains(&status) && !PASSING.contains(&status);
+        !is_slow && self.status.is_some_and(is_final)
+    }
+
+    /// Whether there is no bucket, in whatever word of the store's.
+    pub(crate) fn has_no_bucket(&self) -> bool {
+        matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")
+    }
+
+    /// What is wrong, and what to change.
+    pub(crate) fn text(&self, bucket: &str) -> String {
+        match &*self.code {
+            "NoSuchBucket" | "ContainerNotFound" => format!(
+                "there is no such bucket, '{bucket}': check its name, and the endpoint in the \
+                 environment"
+            ),
+            "InvalidBucketName" => {
+                format!("'{bucket}' is not the name of a bucket: check the address")
+            }
+            "PermanentRedirect"
+            | "AuthorizationHeaderMalformed"
+            | "IllegalLocationConstraintException"
+            | "IncorrectEndpoint" => other_region(bucket),
+            "InvalidAccessKeyId"
+            | "SignatureDoesNotMatch"
+            | "InvalidToken"
+            | "ExpiredToken"
+            | "AuthenticationFailed" => {
+                "the store does not accept them: check the credentials in the environment"
+                    .to_owned()
+            }
+            "RequestTimeTooSkewed" => {
+                "the clock of this machine is wrong, so the store refuses: set it".to_owned()
+            }
+            _ => match self.status {
+                Some(300..=399) => other_region(bucket),
+                Some(401 | 403) => format!(
+                    "the store refuses to give it: check the credentials in the environment, and \
+                     what they may read and list in bucket '{bucket}'"
+                ),
+                Some(status) => format!(
+                    "the store answers {status}, as it will again: check address, region, \
+                     endpoint and credentials"
+                ),
+                None => "the store refuses to give it: check the credentials in the environment"
+                    .to_owned(),
+            },
+        }
+    }
+}
+
+pub(crate) fn other_region(bucket: &str) -> String {
+    format!(
+        "bucket '{bucket}' lies in another region or at another endpoint: set AWS_REGION or \
+         AWS_ENDPOINT_URL"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(status: &str, code: &str) -> Answer {
+        let code = match code {
+            "" => String::new(),
+            code => format!("<?xml?><Error><Code>{code}</Code><Message>x</Message></Error>"),
+        };
+        Answer::of(&format!(
+            "Generic S3 error: Error performing list request: Error performing GET http://h/b?x \
+             in 1ms - Server returned non-2xx status code: {status}: {code}"
+        ))
+    }
+
+    #[test]
+    fn answers_that_stay_the_same_are_final() {
+        for (status, code, says) in [
+            (
+                "404 Not Found",
+                "NoSuchBucket",
+                "there is no such bucket, 'b'",
+            ),
+            (
+                "404 Not Found",
+                "ContainerNotFound",
+                "there is no such bucket, 'b'",
+            ),
+            (
+                "403 Forbidden",
+                "AccessDenied",
+                "the store refuses to give it",
+            ),
+            (
+                "403 Forbidden",
+                "InvalidAccessKeyId",
+                "check the credentials",
+            ),
+            (
+                "403 Forbidden",
+                "RequestTimeTooSkewed",
+                "the clock of this machine",
+            ),
+            ("401 Unauthorized", "", "the store refuses to give it"),
+            (
+                "400 Bad Request",
+                "AuthorizationHeaderMalformed",
+                "AWS_REGION",
+            ),
+            ("400 Bad Request", "ExpiredToken", "check the credentials"),
+            (
+                "400 Bad Request",
+                "InvalidBucketName",
+                "'b' is not the name of a bucket",
+            ),
+            ("301 Moved Permanently", "PermanentRedirect", "AWS_REGION"),
+            ("400 Bad Request", "", "the store answers 400"),
+            ("405 Method Not Allowed", "", "the store answers 405"),
+        ] {
+            let answer = of(status, code);
+            assert!(answer.is_final(), "{status} {code}");
+            let said = answer.text("b");
+            assert!(said.contains(says), "{status} {code}: {said}");
+        }
+        let text = "Generic S3 error: - Received redirect without LOCATION, this normally";
+        assert!(Answer::of(text).is_final() && Answer::of(text).text("b").contains("AWS_REGION"));
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        for (status, code) in [
+            ("500 Internal Server Error", "InternalError"),
+            ("503 Service Unavailable", "SlowDown"),
+            ("429 Too Many Requests", ""),
+            ("408 Request Timeout", ""),
+            ("400 Bad Request", "RequestTimeout"),
+            ("409 Conflict", "OperationAborted"),
+        ] {
+            assert!(!of(status, code).is_final(), "{status} {code}");
+        }
+        let dns = "Generic HTTP error: HTTP error: dns error: failed to lookup address information";
+        assert!(!Answer::of(dns).is_final());
+        assert_eq!(Answer::of(""), Answer::default());
+    }
+}

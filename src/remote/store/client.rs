@@ -1,0 +1,440 @@
+//! An object store, opened by its address; what its errors mean to a user.
+//!
+//! In the fetcher, and in the sender. Credentials come from the environment, the machine's role or
+//! the cluster's (`object_store`'s chain), and stand in no text that leaves this file.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+use object_store::local::LocalFileSystem;
+use object_store::multipart::MultipartStore;
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreScheme,
+    RetryConfig,
+};
+
+use crate::remote::address::Address;
+use crate::remote::helper::messages::Trouble;
+use crate::remote::store::answer::{Answer, other_region};
+use crate::remote::store::connector::{LongAnswer, StoreConnector};
+use crate::remote::store::ranges;
+use crate::remote::store::ranges::LengthOfRanges;
+use crate::remote::store::redirect::{RefusedRedirect, cause};
+
+/// Of one request: until its answer begins. What takes longer is tried again (`download`).
+const CONNECT: &str = "5s";
+/// Between two pieces of an answer.
+const READ: &str = "20s";
+/// The same where a piece of a large object goes there before the answer comes.
+const READ_BEHIND_A_PART: &str = "120s";
+/// Of a whole answer: none, a shard may be large.
+const WHOLE: &str = "1d";
+
+/// Letters of a store's words that an error has: a page of HTML says no more.
+const LONGEST_TEXT: usize = 600;
+
+/// A store, and where in it the data set lies.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// The same, where it takes the parts of an object one by one.
+    pub(crate) parts: Option<Arc<dyn MultipartStore>>,
+    /// The same, where it lists names page by page.
+    pages: Option<Arc<dyn PaginatedListStore>>,
+    prefix: Path,
+    address: Address,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.address).finish()
+    }
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It may go well the next time.
+    Passing(String),
+    /// It will not.
+    Lasting(Trouble),
+}
+
+/// The name of a setting of a store that no header can have, if there is one.
+fn broken_setting(variables: impl Iterator<Item = (OsString, OsString)>) -> Option<String> {
+    let of_stores = ["AWS_", "AZURE_", "GOOGLE_"];
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .find(|(name, value)| {
+            let is_control = |byte: &u8| byte.is_ascii_control();
+            of_stores.iter().any(|prefix| name.starts_with(prefix))
+                && value.as_encoded_bytes().iter().any(is_control)
+        })
+        .map(|(name, _)| name)
+}
+
+impl Store {
+    /// Opens nothing yet: the first request connects. With `allow_redirects` what it is answered
+    /// may send it on to another host.
+    ///
+    /// # Errors
+    /// An address of a form that the store does not have; settings that cannot be.
+    pub(crate) fn open(address: &Address, allow_redirects: bool) -> Result<Self, Trouble> {
+        Self::with_limit(address, READ, StoreConnector { allow_redirects })
+    }
+
+    /// The same of a store that takes objects.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; a web server.
+    pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
+        let connector = StoreConnector {
+            allow_redirects: false,
+        };
+        let store = Self::with_limit(address, READ_BEHIND_A_PART, connector)?;
+        let text = address.as_str();
+        if store.parts.is_none() && !text.starts_with("file:") {
+            let what = "is a web server, which takes no objects: give s3://, gs://, az:// or \
+                        file://";
+            return Err(Trouble::new(text, what));
+        }
+        Ok(store)
+    }
+
+    fn with_limit(
+        address: &Address,
+        read: &str,
+        connector: StoreConnector,
+    ) -> Result<Self, Trouble> {
+        let trouble = |what: String| Trouble::new(address.as_str(), what);
+        if let Some(name) = broken_setting(std::env::vars_os()) {
+            return Err(trouble(format!(
+                "the environment variable {name} holds a line break or another control \
+                 character: set it without"
+            )));
+        }
+        let url = url::Url::parse(address.as_str()).map_err(|e| trouble(e.to_string()))?;
+        let known = ObjectStoreScheme::parse(&url);
+        let (scheme, prefix) = known.map_err(|e| trouble(without_secrets(&e.to_string())))?;
+        let failed = |e: StoreError| trouble(without_secrets(&chain(&e)));
+        // Between tries inside of a request little is waited: `download` tries on.
+        let retry = RetryConfig {
+            backoff: BackoffConfig {
+                init_backoff: Duration::from_millis(50),
+                max_backoff: Duration::from_secs(1),
+                base: 2.0,
+            },
+            max_retries: 3,
+            retry_timeout: Duration::from_secs(30),
+        };
+        let limits = [
+            (ClientConfigKey::ConnectTimeout, CONNECT),
+            (ClientConfigKey::ReadTimeout, read),
+            (ClientConfigKey::Timeout, WHOLE),
+        ];
+        let text = address.as_str();
+        let mut parts: Option<Arc<dyn MultipartStore>> = None;
+        let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
+        // The builders are alike, and of no common type.
+        macro_rules! bucket {
+            ($builder:ident, $key:ident) => {{
+                let begun = $builder::from_env().with_url(text).with_retry(retry);
+                let begun = begun.with_http_connector(connector);
+                let builder = limits.into_iter().fold(begun, |builder, (key, value)| {
+                    builder.with_config($key::Client(key), value)
+                });
+                let store = Arc::new(builder.build().map_err(failed)?);
+                parts = Some(store.clone());
+                pages = Some(store.clone());
+                store
+            }};
+        }
+        let objects: Arc<dyn ObjectStore> = match scheme {
+            ObjectStoreScheme::AmazonS3 => bucket!(AmazonS3Builder, AmazonS3ConfigKey),
+            ObjectStoreScheme::GoogleCloudStorage => {
+                bucket!(GoogleCloudStorageBuilder, GoogleConfigKey)
+            }
+            ObjectStoreScheme::MicrosoftAzure => bucket!(MicrosoftAzureBuilder, AzureConfigKey),
+            ObjectStoreScheme::Http => {
+                let host = &url[..url::Position::BeforePath];
+                let begun = HttpBuilder::new().with_url(host).with_retry(retry);
+                let begun = begun.with_http_connector(LengthOfRanges(connector));
+                let allowed = match url.scheme() {
+                    "http" => "true",
+                    _ => "false",
+                };
+                let limits = limits
+                    .into_iter()
+                    .chain([(ClientConfigKey::AllowHttp, allowed)]);
+                let builder = limits.fold(begun, |builder, (key, value)| {
+                    builder.with_config(key, value)
+                });
+                Arc::new(builder.build().map_err(failed)?)
+            }
+            ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new()),
+            _ => {
+                return Err(trouble(format!(
+                    "is of no store that is known: {}",
+                    Address::KINDS
+                )));
+            }
+        };
+        Ok(Self {
+            objects,
+            parts,
+            pages,
+            prefix,
+            address: address.clone(),
+        })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> Path {
+        self.prefix.clone().join(name)
+    }
+
+    /// The object of this path below the address, which may have slashes in it.
+    ///
+    /// # Errors
+    /// A name that no object has.
+    pub(crate) fn object(&self, below: &str) -> Result<Path, Trouble> {
+        let text = match self.prefix.as_ref() {
+            "" => below.to_owned(),
+            prefix => format!("{prefix}/{below}"),
+        };
+        Path::parse(text).map_err(|e| Trouble::new(self.address.of(below), e.to_string()))
+    }
+
+    /// A page of the names under the address, without those in folders: the one that `mark`
+    /// leads to. A folder of this machine is one page.
+    pub(crate) async fn list_page(
+        &self,
+        mark: Option<String>,
+    ) -> Result<PaginatedListResult, StoreError> {
+        let Some(pages) = &self.pages else {
+            return Ok(PaginatedListResult {
+                result: self.objects.list_with_delimiter(Some(&self.prefix)).await?,
+                page_token: None,
+            });
+        };
+        let prefix = match self.prefix.as_ref() {
+            "" => None,
+            prefix => Some(format!("{prefix}/")),
+        };
+        let options = PaginatedListOptions {
+            delimiter: Some("/".into()),
+            page_token: mark,
+            ..PaginatedListOptions::default()
+        };
+        pages.list_paginated(prefix.as_deref(), options).await
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The error of an object that is not there.
+    pub(crate) fn missing(&self, name: &str) -> Trouble {
+        let what = "is not there: check the address, or put it there again";
+        Trouble::new(self.address.of(name), what)
+    }
+
+    /// What an error means that came when `name` was sent.
+    pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
+        let what = match error {
+            _ if cause::<RefusedRedirect>(error).is_some() => return self.failure(name, error),
+            _ if Answer::of(&chain(error)).has_no_bucket() => return self.failure(name, error),
+            StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
+            StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+                "the store refuses to take it: check the credentials in the environment, and what \
+                 they may write"
+            }
+            _ => return self.failure(name, error),
+        };
+        let said = without_secrets(&chain(error));
+        Failure::Lasting(Trouble::new(
+            self.address.of(name),
+            format!("{what} ({said})"),
+        ))
+    }
+
+    /// What an error of a request for `name` means.
+    pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
+        let about = self.address.of(name);
+        let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
+        if let Some(refused) = cause(error) {
+            return lasting(self.redirect_text(refused));
+        }
+        if let Some(too_long) = cause::<LongAnswer>(error) {
+            return lasting(format!("{too_long}: check the endpoint"));
+        }
+        let answer = Answer::of(&chain(error));
+        let said = || without_secrets(&chain(error));
+        let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), said()));
+        match error {
+            StoreError::NotFound { .. } => match answer.has_no_bucket() {
+                true => refused(),
+                false => Failure::Lasting(self.missing(name)),
+            },
+            StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => refused(),
+            StoreError::Precondition { .. } => lasting(
+                "changed while it was fetched: wait until whoever writes there is done".to_owned(),
+            ),
+            StoreError::InvalidPath { .. }
+            | StoreError::NotSupported { .. }
+            | StoreError::NotImplemented { .. }
+            | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
+            _ if answer.is_final() => refused(),
+            _ if ranges::has_no_length(error) => lasting(ranges::NO_LENGTH.to_owned()),
+            _ => Failure::Passing(said()),
+        }
+    }
+
+    /// Why an object is not there, where its bucket is not.
+    pub(crate) fn no_bucket(&self, name: &str, error: &StoreError) -> Option<Trouble> {
+        let has_none = Answer::of(&chain(error)).has_no_bucket();
+        match self.failure(name, error) {
+            Failure::Lasting(trouble) if has_none => Some(trouble),
+            _ => None,
+        }
+    }
+
+    /// Why a redirect is not followed; a bucket that redirects is elsewhere.
+    fn redirect_text(&self, refused: &RefusedRedirect) -> String {
+        match self.address.as_str().starts_with("http") {
+            true => refused.to_string(),
+            false => format!("{refused}. Or {}", other_region(self.bucket())),
+        }
+    }
+
+    /// The bucket, container or host of the address.
+    fn bucket(&self) -> &str {
+        let text = self.address.as_str();
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        rest.split('/').next().unwrap_or(rest)
+    }
+}
+
+/// An error with its causes, each once.
+fn chain(error: &StoreError) -> String {
+    ranges::causes(error).fold(String::new(), |text, cause| {
+        let said = cause.to_string();
+        match text.as_str() {
+            "" => said,
+            _ if text.contains(&said) => text,
+            _ => format!("{text}: {said}"),
+        }
+    })
+}
+
+/// A text without secrets. What stands behind `?` in an address may be a signature. The body of
+/// a store's answer may repeat a token: of XML only code and message are told.
+fn without_secrets(text: &str) -> String {
+    let begin = ["<?xml", "<Error"]
+        .iter()
+        .filter_map(|tag| text.find(tag))
+        .min();
+    let Some(begin) = begin else {
+        return shortened(without_queries(text));
+    };
+    let of = |tag: &str| {
+        let inside = text.split_once(&format!("<{tag}>"))?.1;
+        Some(inside.split_once(&format!("</{tag}>"))?.0)
+    };
+    let said: Vec<&str> = ["Code", "Message"].into_iter().filter_map(of).collect();
+    shortened(without_queries(&format!(
+        "{}{}",
+        &text[..begin],
+        said.join(": ")
+    )))
+}
+
+/// The beginning of a text that a server may have made long.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+fn without_queries(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word.split_once('?') {
+        Some((front, _)) if front.contains("://") || front.contains('/') => format!("{front}?..."),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_with_a_line_break_is_named() {
+        let named = |name: &str, value: &str| {
+            let pair = (OsString::from(name), OsString::from(value));
+            broken_setting([("AWS_REGION".into(), "eu".into()), pair].into_iter())
+        };
+        assert_eq!(
+            named("AWS_ACCESS_KEY_ID", "abc\n").as_deref(),
+            Some("AWS_ACCESS_KEY_ID")
+        );
+        assert_eq!(
+            named("AZURE_STORAGE_ACCOUNT_NAME", "a\u{7f}").as_deref(),
+            Some("AZURE_STORAGE_ACCOUNT_NAME")
+        );
+        assert_eq!(named("AWS_ACCESS_KEY_ID", "abc"), None);
+        assert_eq!(named("PS1", "\u{1b}[0m"), None);
+    }
+
+    #[test]
+    fn signatures_are_left_out() {
+        let text = "Error performing GET https://a.blob.core.windows.net/c/x?sv=1&sig=hunter2 in \
+                    3ms, after 2 retries: /c/x?sig=hunter2 why? no";
+        let told = without_secrets(text);
+        assert!(
+            !told.contains("hunter2") && told.ends_with("why? no"),
+            "{told}"
+        );
+        assert!(told.contains("windows.net/c/x?..."), "{told}");
+        let body = "Server returned 400: <?xml version=\"1.0\"?><Error><Code>ExpiredToken</Code>\
+                    <Message>The token has expired.</Message><Token-0>hunter2</Token-0></Error>";
+        let told = without_secrets(body);
+        assert_eq!(
+            told,
+            "Server returned 400: ExpiredToken: The token has expired."
+        );
+    }
+
+    #[test]
+    fn of_a_long_text_the_beginning_is_said() {
+        let long = format!("Server returned 403: {}", "é".repeat(4096));
+        let said = without_secrets(&long);
+        assert_eq!(said.chars().count(), 600 + 3);
+        assert!(said.starts_with("Server returned 403: é") && said.ends_with("é..."));
+        let xml = format!(
+            "500: <Error><Message>{}</Message></Error>",
+            "e".repeat(4096)
+        );
+        assert_eq!(without_secrets(&xml).chars().count(), 600 + 3);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_named() {
+        let address = Address::parse("gs://bucket/prefix");
+        // Without a network: nothing is asked for yet.
+        assert!(address.is_ok());
+        let store = Store::open(&Address::parse("file:///data/cache").unwrap(), false).unwrap();
+        assert_eq!(
+            store.path("manifest.json").as_ref(),
+            "data/cache/manifest.json"
+        );
+    }
+}

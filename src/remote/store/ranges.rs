@@ -1,0 +1,167 @@
+//! Web servers that serve no ranges, or ranges of an object whose length they do not say.
+//!
+//! In the fetcher, and in the sender. `object_store` takes no answer `Content-Range: bytes a-b/*`.
+//! So the length that the range itself reaches is put in, with a mark that says so: whoever knows
+//! the object's length compares. What else its errors mean it says in their text alone.
+
+use std::error::Error as StdError;
+use std::iter;
+use std::pin::Pin;
+
+use object_store::client::{
+    ClientOptions, HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService,
+};
+use object_store::{Extensions, Result};
+
+/// Beside an answer: its object's length is not known, and is at least that of the range's end.
+#[derive(Debug, Clone, Copy)]
+struct UnknownLength;
+
+/// Whether an object has another length than `bytes`, by an answer that says `size`.
+pub(crate) fn is_other_length(bytes: u64, size: u64, answer: &Extensions) -> bool {
+    match answer.get::<UnknownLength>() {
+        Some(UnknownLength) => size > bytes,
+        None => size != bytes,
+    }
+}
+
+/// Whether an error is about a range that the server did not serve as it was asked for: what is
+/// here of the object is begun again.
+pub(crate) fn is_no_range(error: &(dyn StdError + 'static)) -> bool {
+    let texts = [
+        "Range request not supported by ",
+        "Received non-partial response when range requested",
+        "Content-Range header not present in partial response",
+        "Failed to parse value for CONTENT_RANGE header: ",
+        "Requested ",
+    ];
+    texts.iter().any(|text| has_cause(error, text))
+}
+
+/// Whether `error` or a cause of it begins so. The words of a store stand behind others of the
+/// crate's.
+fn has_cause(error: &(dyn StdError + 'static), begin: &str) -> bool {
+    causes(error).any(|error| error.to_string().starts_with(begin))
+}
+
+/// An error, and its causes.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
+        (*error).source()
+    })
+}
+
+/// What to say then.
+pub(crate) const NO_RANGES: &str = "the server serves no ranges, so each broken connection begins the object again: use a server \
+     that does, or smaller shards";
+
+/// Whether an answer did not say how long its object is.
+pub(crate) fn has_no_length(error: &(dyn StdError + 'static)) -> bool {
+    has_cause(error, "Content-Length Header missing from response")
+}
+
+/// What to say then.
+pub(crate) const NO_LENGTH: &str = "the server does not say how long it is: have it send Content-Length, or copy the data set to \
+     a server that does";
+
+/// Makes clients whose answers always have a length in their ranges.
+#[derive(Debug)]
+pub(crate) struct LengthOfRanges<C>(pub(crate) C);
+
+impl<C: HttpConnector> HttpConnector for LengthOfRanges<C> {
+    fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
+        Ok(HttpClient::new(Client(self.0.connect(options)?)))
+    }
+}
+
+#[derive(Debug)]
+struct Client(HttpClient);
+
+impl HttpService for Client {
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = std::result::Result<HttpResponse, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move {
+            let mut answer = self.0.execute(request).await?;
+            let range = answer.headers().get("content-range");
+            let range = range.and_then(|value| value.to_str().ok());
+            if let Some(range) = range.and_then(with_length)
+                && let Ok(value) = range.parse()
+            {
+                answer.headers_mut().insert("content-range", value);
+                answer.extensions_mut().insert(UnknownLength);
+            }
+            Ok(answer)
+        })
+    }
+}
+
+/// `bytes a-b/*` with a length in place of `*`.
+fn with_length(range: &str) -> Option<String> {
+    let known = range.trim().strip_suffix("/*")?;
+    let end: u64 = known.rsplit_once('-')?.1.trim().parse().ok()?;
+    Some(format!("{known}/{}", end.checked_add(1)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_unknown_length_reaches_to_its_own_end() {
+        assert_eq!(with_length("bytes 5-9/*").as_deref(), Some("bytes 5-9/10"));
+        for other in [
+            "bytes 5-9/10",
+            "bytes */10",
+            "bytes */*",
+            "bytes 5-/*",
+            "*",
+            "",
+        ] {
+            assert_eq!(with_length(other), None, "{other}");
+        }
+        assert_eq!(with_length(&format!("bytes 0-{}/*", u64::MAX)), None);
+    }
+
+    #[test]
+    fn a_word_of_the_store_is_no_word_about_ranges() {
+        let error = |text: &str| object_store::Error::Generic {
+            store: "S3",
+            source: text.to_owned().into(),
+        };
+        for text in [
+            "Requested 2..3, got 2..4",
+            "Range request not supported by http://a.org/x",
+        ] {
+            assert!(is_no_range(&error(text)), "{text}");
+            let outer = object_store::Error::Generic {
+                store: "S3",
+                source: error(text).into(),
+            };
+            assert!(is_no_range(&outer), "{text}");
+        }
+        let answer = error("Server returned non-2xx status code: 503: Requested bucket is busy");
+        assert!(!is_no_range(&answer));
+        let none = "Content-Length Header missing from response";
+        assert!(has_no_length(&error(none)));
+        assert!(!has_no_length(&error(&format!(
+            "Server returned 503: {none}"
+        ))));
+    }
+
+    #[test]
+    fn a_range_of_unknown_length_fits_an_object_that_is_no_shorter() {
+        let (known, mut unknown) = (Extensions::new(), Extensions::new());
+        unknown.insert(UnknownLength);
+        assert!(!is_other_length(10, 10, &known) && !is_other_length(10, 10, &unknown));
+        assert!(is_other_length(10, 9, &known) && !is_other_length(10, 9, &unknown));
+        assert!(is_other_length(10, 11, &known) && is_other_length(10, 11, &unknown));
+    }
+}

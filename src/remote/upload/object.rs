@@ -1,0 +1,278 @@
+//! One object of a store: asked for, compared, put where there is none.
+//!
+//! In the sender. An object that is there is never replaced but where that is said. One of the
+//! same bytes is as good as sent.
+
+use std::cell::Cell;
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::data::shard::manifest::{
+    CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardManifest,
+};
+use crate::remote::fetch::download;
+use crate::remote::helper::messages::Counts;
+use crate::remote::helper::messages::Trouble;
+use crate::remote::store::client::Store;
+use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST, Patience};
+use crate::remote::upload::parts;
+use crate::remote::upload::parts::{Open, PART, Whole};
+use crate::sys::replace::replace_by;
+use crate::sys::whole_file;
+
+/// The most that is read of a file of a stage: of a shard its manifest and its index.
+const MOST_STAGED: u64 = ShardManifest::MOST_BYTES;
+
+/// The objects of one cache.
+pub(super) struct Objects {
+    store: Store,
+    open: Open,
+    /// Whether the store has answered: from then on it is waited for.
+    answered: Cell<bool>,
+    sent: Cell<(u64, u64)>,
+    retries: Cell<u64>,
+}
+
+impl Objects {
+    pub(super) fn new(store: Store, open: Open) -> Self {
+        Self {
+            store,
+            open,
+            answered: Cell::new(false),
+            sent: Cell::default(),
+            retries: Cell::default(),
+        }
+    }
+
+    /// What was sent since the last call.
+    pub(super) fn take_counts(&self) -> Counts {
+        let (objects, bytes) = self.sent.take();
+        Counts {
+            objects,
+            bytes,
+            removed: 0,
+            retries: self.retries.take(),
+        }
+    }
+
+    /// An error about an object.
+    pub(super) fn trouble(&self, name: &str, what: &str) -> Trouble {
+        Trouble::new(self.store.address().of(name), what)
+    }
+
+    fn other_bytes(&self, name: &str) -> Trouble {
+        self.trouble(
+            name,
+            "is there with other bytes, and is not replaced: name another address, or use `force` \
+             to replace the cache",
+        )
+    }
+
+    fn limit(&self) -> Duration {
+        match self.answered.get() {
+            true => PATIENCE,
+            false => PATIENCE_AT_FIRST,
+        }
+    }
+
+    fn patience(&self, name: &str) -> Patience {
+        Patience::sending(self.store.address().of(name), self.limit())
+    }
+
+    /// Tries a request until it is done.
+    async fn tried<T>(
+        &self,
+        name: &str,
+        does: impl AsyncFnMut() -> Result<T, StoreError>,
+    ) -> Result<T, Trouble> {
+        let mut patience = self.patience(name);
+        let failure = |e: &_| self.store.failure_to_send(name, e);
+        let done = patience.tries(failure, does).await;
+        self.retries.set(self.retries.get() + patience.retries);
+        self.answered.set(self.answered.get() || done.is_ok());
+        done
+    }
+
+    /// A manifest; none where there is none.
+    pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
+        let most = match name == CACHE_MANIFEST {
+            true => CacheManifest::MOST_BYTES,
+            false => ShardManifest::MOST_BYTES,
+        };
+        let got = download::small_if_there(&self.store, name, most, self.limit()).await?;
+        self.answered.set(true);
+        Ok(got)
+    }
+
+    /// The same into a file; whether there is one.
+    pub(super) async fn get_into(&self, name: &str, to: &FilePath) -> Result<bool, Trouble> {
+        let Some(bytes) = self.get(name).await? else {
+            return Ok(false);
+        };
+        let written = replace_by(to, &bytes);
+        written.map_err(|e| Trouble::of_path(to, e.to_string()))?;
+        Ok(true)
+    }
+
+    /// Bytes of an object; none where there is none.
+    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, Trouble> {
+        let path = self.store.path(name);
+        let found = self.tried(name, async || match self.store.objects.head(&path).await {
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            found => found.map(|found| Some(found.size)),
+        });
+        found.await
+    }
+
+    /// Whether an object has these bytes, by their hash. Reads all of it.
+    async fn is(&self, name: &str, hash: Hash128) -> Result<bool, Trouble> {
+        let path = self.store.path(name);
+        let mut patience = self.patience(name);
+        loop {
+            let failure = match self.store.objects.get(&path).await {
+                Ok(found) => {
+                    self.answered.set(true);
+                    patience.expects(found.meta.size);
+                    let (mut hasher, mut reached) = (Hasher::new(), 0);
+                    let mut pieces = found.into_stream();
+                    loop {
+                        match pieces.next().await {
+                            None => return Ok(Hash128(hasher.finish_128()) == hash),
+                            Some(Ok(piece)) => {
+                                hasher.write(&piece);
+                                reached += piece.len() as u64;
+                                patience.moved(piece.len() as u64, reached)?;
+                            }
+                            Some(Err(e)) => break self.store.failure_to_send(name, &e),
+                        }
+                    }
+                }
+                Err(e) => self.store.failure_to_send(name, &e),
+            };
+            patience.after(failure).await?;
+            self.retries.set(self.retries.get() + 1);
+        }
+    }
+
+    /// Whether an object has these bytes; none where there is none.
+    async fn has(&self, name: &str, bytes: &[u8]) -> Result<Option<bool>, Trouble> {
+        match self.size(name).await? {
+            None => Ok(None),
+            Some(there) if there != bytes.len() as u64 => Ok(Some(false)),
+            Some(_) => self.is(name, Hash128::of(bytes)).await.map(Some),
+        }
+    }
+
+    /// Puts bytes there where there is no object, or one of the same bytes; with `replace`
+    /// whatever is there.
+    ///
+    /// # Errors
+    /// Other bytes; what the store does not take.
+    pub(super) async fn put(&self, name: &str, bytes: &[u8], replace: bool) -> Result<(), Trouble> {
+        match self.put_or_compare(name, bytes, replace).await? {
+            true => Ok(()),
+            false => Err(self.other_bytes(name)),
+        }
+    }
+
+    /// The same; false where other bytes are there, which stay.
+    pub(super) async fn put_or_compare(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        replace: bool,
+    ) -> Result<bool, Trouble> {
+        let path = self.store.path(name);
+        let payload = PutPayload::from(bytes.to_vec());
+        let put = async |mode: PutMode| {
+            let put = self.tried(name, async || {
+                let options = PutOptions::from(mode.clone());
+                let put = self.store.objects.put_opts(&path, payload.clone(), options);
+                match put.await {
+                    Err(
+                        e @ (StoreError::AlreadyExists { .. }
+                        | StoreError::NotSupported { .. }
+                        | StoreError::NotImplemented { .. }),
+                    ) if mode == PutMode::Create => Ok(Some(e)),
+                    put => put.map(|_| None),
+                }
+            });
+            put.await
+        };
+        let mode = match replace {
+            true => PutMode::Overwrite,
+            false => PutMode::Create,
+        };
+        match put(mode).await? {
+            None => {}
+            Some(StoreError::AlreadyExists { .. }) => {
+                return Ok(self.has(name, bytes).await? == Some(true));
+            }
+            // A store that was said not to have it, by the environment.
+            Some(_) => match self.has(name, bytes).await? {
+                Some(is_same) => return Ok(is_same),
+                None => _ = put(PutMode::Overwrite).await?,
+            },
+        }
+        self.count(bytes.len() as u64);
+        Ok(true)
+    }
+
+    /// As [`Objects::put`], of a file of any length.
+    ///
+    /// # Errors
+    /// As those of [`Objects::put`]; a file that is not what it should be.
+    pub(super) async fn put_file(
+        &self,
+        name: &str,
+        whole: &Whole<'_>,
+        replace: bool,
+    ) -> Result<(), Trouble> {
+        if whole.bytes <= PART {
+            let bytes = read(whole.path)?;
+            if Hash128::of(&bytes) != whole.hash {
+                return Err(whole.damaged());
+            }
+            return self.put(name, &bytes, replace).await;
+        }
+        if !replace {
+            match self.size(name).await? {
+                None => {}
+                Some(bytes) if bytes == whole.bytes && self.is(name, whole.hash).await? => {
+                    return Ok(());
+                }
+                Some(_) => return Err(self.other_bytes(name)),
+            }
+        }
+        parts::put(&self.store, &self.open, name, whole, &self.retries).await?;
+        self.count(whole.bytes);
+        Ok(())
+    }
+
+    /// Removes an object, where there is one.
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Trouble> {
+        let path = self.store.path(name);
+        let removed = self.tried(name, async || {
+            match self.store.objects.delete(&path).await {
+                Err(StoreError::NotFound { .. }) => Ok(()),
+                removed => removed,
+            }
+        });
+        removed.await
+    }
+
+    fn count(&self, bytes: u64) {
+        let (objects, before) = self.sent.get();
+        self.sent.set((objects + 1, before + bytes));
+    }
+}
+
+/// A file of this machine, as it is.
+pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, Trouble> {
+    whole_file::read(path, MOST_STAGED)
+        .map_err(|e| Trouble::of_path(path, format!("cannot be read: {e}")))
+}

@@ -1,0 +1,161 @@
+//! One shard into the store, and begin and end of the cache that it is of.
+//!
+//! In the sender.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, Hash128, Manifest, ShardManifest};
+use crate::remote::helper::messages::Trouble;
+use crate::remote::upload::object::{Objects, read};
+use crate::remote::upload::parts::Whole;
+use crate::sys::replace::replace_by;
+
+/// Shards that are asked for at a time.
+const LOOKS: usize = 8;
+
+/// The three objects of a shard.
+fn names(shard: &str) -> [String; 3] {
+    ["tar", "idx", "json"].map(|extension| format!("{shard}.{extension}"))
+}
+
+/// The bytes of the tar of each of these shards that is whole in the store, by its manifest, which
+/// comes into `folder`.
+pub(super) async fn look(
+    objects: &Objects,
+    folder: &Path,
+    shards: &[String],
+) -> Result<Vec<Option<u64>>, Trouble> {
+    let looks = stream::iter(shards).map(|shard| async move {
+        let [tar, _, json] = names(shard);
+        let Some(bytes) = objects.get(&json).await? else {
+            return Ok(None);
+        };
+        // One that is none is met when the shard is made again.
+        let Ok(manifest) = ShardManifest::from_bytes(&bytes) else {
+            return Ok(None);
+        };
+        if objects.size(&tar).await? != Some(manifest.bytes) {
+            return Ok(None);
+        }
+        let to = folder.join(&json);
+        let written = replace_by(&to, &bytes);
+        written.map_err(|e| Trouble::of_path(&to, e.to_string()))?;
+        Ok(Some(manifest.bytes))
+    });
+    looks.buffered(LOOKS).try_collect().await
+}
+
+/// Puts a manifest there that says that the cache is begun; false where another one is there than
+/// none, this one, and one of the hash `over`.
+pub(super) async fn begin(
+    objects: &Objects,
+    from: &Path,
+    over: Option<Hash128>,
+) -> Result<bool, Trouble> {
+    let bytes = read(from)?;
+    let there = objects.get(CACHE_MANIFEST).await?;
+    let is_to_go = match (&there, over) {
+        (Some(there), Some(over)) => Hash128::of(there) == over,
+        _ => false,
+    };
+    objects
+        .put_or_compare(CACHE_MANIFEST, &bytes, is_to_go)
+        .await
+}
+
+/// Puts a shard of `folder` there: tar, index, and then the manifest, which says that they are.
+/// One whose tar is not in the folder must be in the store.
+pub(super) async fn send(
+    objects: &Objects,
+    folder: &Path,
+    shard: &str,
+    replace: bool,
+) -> Result<(), Trouble> {
+    let [tar, idx, json] = names(shard);
+    let [tar_file, idx_file, json_file] = names(shard).map(|name| folder.join(name));
+    let text = read(&json_file)?;
+    let manifest = ShardManifest::from_bytes(&text)
+        .map_err(|damage| Trouble::of_path(&json_file, damage.to_string()))?;
+    let idx_text = read(&idx_file)?;
+    let is_up = async || -> Result<bool, Trouble> {
+        Ok(objects.size(&tar).await? == Some(manifest.bytes)
+            && objects.size(&idx).await? == Some(idx_text.len() as u64))
+    };
+    match objects.get(&json).await? {
+        Some(there) if there == text && !replace && is_up().await? => return Ok(()),
+        Some(there) if there != text && !replace => {
+            // Says which object it is.
+            return objects.put(&json, &text, false).await;
+        }
+        _ => {}
+    }
+    match tar_file.metadata() {
+        Ok(_) => {
+            let whole = Whole {
+                path: &tar_file,
+                bytes: manifest.bytes,
+                hash: manifest.hash,
+            };
+            objects.put_file(&tar, &whole, replace).await?;
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            if objects.size(&tar).await? != Some(manifest.bytes) {
+                let what = "was there, and is not any more: build again, and let nothing else \
+                            write to this address";
+                return Err(objects.trouble(&tar, what));
+            }
+        }
+        Err(e) => {
+            let what = format!("cannot be read: {e}");
+            return Err(Trouble::of_path(&tar_file, what));
+        }
+    }
+    objects.put(&idx, &idx_text, replace).await?;
+    objects.put(&json, &text, replace).await
+}
+
+/// Removes shards. What says that they are complete goes first.
+pub(super) async fn remove(objects: &Objects, shards: &[String]) -> Result<(), Trouble> {
+    for shard in shards {
+        let [tar, idx, json] = names(shard);
+        for name in [json, tar, idx] {
+            objects.remove(&name).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts index and manifest there. The manifest takes the place of the one of the hash `over`,
+/// which says that the cache is begun.
+pub(super) async fn end(
+    objects: &Objects,
+    folder: &Path,
+    over: Hash128,
+    replace: bool,
+) -> Result<(), Trouble> {
+    let path = folder.join(CACHE_INDEX);
+    let (bytes, hash) = Hash128::of_file(&path)
+        .map_err(|e| Trouble::of_path(&path, format!("cannot be read: {e}")))?;
+    let whole = Whole {
+        path: &path,
+        bytes,
+        hash,
+    };
+    objects.put_file(CACHE_INDEX, &whole, replace).await?;
+    let manifest = read(&folder.join(CACHE_MANIFEST))?;
+    let there = objects.get(CACHE_MANIFEST).await?;
+    if there.as_ref() == Some(&manifest) {
+        return Ok(());
+    }
+    if there.is_none_or(|there| Hash128::of(&there) != over) {
+        return Err(objects.trouble(
+            CACHE_MANIFEST,
+            "was written or removed by somebody else while the cache was built: build again, and \
+             let nothing else write to this address",
+        ));
+    }
+    objects.put(CACHE_MANIFEST, &manifest, true).await
+}
