@@ -78,8 +78,6 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
         let path = e.path().to_string();
         let mut fields = path.split('.');
         let option = match path.as_str() {
-            // Rays have another `split`.
-            "scene.split" => "split_by",
             "source.path" => "src",
             path => {
                 let first = fields.next().unwrap_or(path);
