@@ -188,7 +188,7 @@ pub fn size_in_bytes(text: &str) -> PyResult<u64> {
     units::bytes(text).map_err(PyValueError::new_err)
 }
 
-/// The names of all options, for the test that keeps the keywords of `Loader` to them.
+/// The names of all options: of the source, which the package hands on by them, and of `Loader`.
 #[pyfunction]
 pub fn option_names() -> (Vec<String>, Vec<String>) {
     (names::<SourceOptions>(), names::<LoaderOptions>())
