@@ -10,7 +10,7 @@ from ._batch import Framework
 from ._featherload import RayStream
 from ._ray_batch import RayBatch
 from ._reports import ScenePlan
-from ._scene import Scene, Split
+from ._scene import Scene, SceneFormat, Split
 from ._scene_run import SceneRun
 from ._values import whole
 from .samplers import RaySampler
@@ -138,7 +138,7 @@ class Rays(SceneRun[RayStream, RayBatch]):
         hold_timeout: float | None = None,
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
-        format: str | None = None,
+        format: SceneFormat | None = None,
         image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,

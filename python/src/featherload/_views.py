@@ -13,7 +13,7 @@ import numpy as np
 from ._batch import Framework
 from ._featherload import ViewStream
 from ._reports import ScenePlan
-from ._scene import Camera, Numbers, Scene, Split, camera_of
+from ._scene import Camera, Numbers, Scene, SceneFormat, Split, camera_of
 from ._scene_run import SceneRun
 from ._view import View
 
@@ -143,7 +143,7 @@ class Views(SceneRun[ViewStream, View]):
         hold_timeout: float | None = None,
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
-        format: str | None = None,
+        format: SceneFormat | None = None,
         image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,
