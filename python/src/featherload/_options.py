@@ -183,19 +183,18 @@ _NAMES = {"path": "src"}
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = tuple(name for name in option_names()[0] if name != "path")
 # Whole numbers, with the least that they may be.
-_WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1}
-_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit")
+_WHOLE = {
+    **{"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1},
+    **{"rays": 1, "most_rays": 1, "start": 0, "joining": 0, "downscale": 1, "downscale_folder": 1},
+}
+_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit", "max_json_bytes")
 
 
 def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """All keywords of ``Loader`` but ``framework`` as the library's options: of the source, and
     of the loader.
     """
-    said = dict(keywords)
-    for option, least in _WHOLE.items():
-        said[option] = whole_or_none(option, said[option], least)
-    for option in _BYTES:
-        said[option] = byte_count(option, said[option])
+    said = _read(keywords)
     if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
         said["depth"] = DEPTH
     source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
@@ -215,12 +214,6 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 # Keywords of ``Scene``, which those of ``Rays`` have too; ``path`` is the scene. ``max_pixels`` is
 # one of the run.
 SCENE = tuple(name for name in rays_option_names()[0] if name != "max_pixels")
-# Whole numbers of both, with the least that they may be.
-_WHOLE_OF_RAYS = {
-    **{"rays": 1, "most_rays": 1, "num_workers": 1, "seed": 0, "start": 0},
-    **{"joining": 0, "downscale": 1, "depth": 1, "max_pixels": 1, "downscale_folder": 1},
-}
-_BYTES_OF_RAYS = ("memory_limit", "gpu_memory_limit", "max_scratch", "max_json_bytes")
 
 
 def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
@@ -292,11 +285,12 @@ def ray_sampler(sampler: Any) -> Any:
 
 
 def _read(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of ``Scene`` and ``Rays`` with numbers that are numbers."""
+    """Keywords with numbers that are numbers."""
     said = dict(keywords)
-    for option in _WHOLE_OF_RAYS.keys() & said:
-        said[option] = whole_or_none(option, said[option], _WHOLE_OF_RAYS[option])
-    for option in _BYTES_OF_RAYS:
+    for option, least in _WHOLE.items():
+        if option in said:
+            said[option] = whole_or_none(option, said[option], least)
+    for option in _BYTES:
         if option in said:
             said[option] = byte_count(option, said[option])
     return said
