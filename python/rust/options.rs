@@ -78,8 +78,6 @@ pub fn parse<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
         let path = e.path().to_string();
         let mut fields = path.split('.');
         let option = match path.as_str() {
-            // Rays have another `split`.
-            "scene.split" => "split_by",
             "source.path" => "src",
             path => {
                 let first = fields.next().unwrap_or(path);
@@ -190,7 +188,7 @@ pub fn size_in_bytes(text: &str) -> PyResult<u64> {
     units::bytes(text).map_err(PyValueError::new_err)
 }
 
-/// The names of all options, for the test that keeps the keywords of `Loader` to them.
+/// The names of all options: of the source, which the package hands on by them, and of `Loader`.
 #[pyfunction]
 pub fn option_names() -> (Vec<String>, Vec<String>) {
     (names::<SourceOptions>(), names::<LoaderOptions>())

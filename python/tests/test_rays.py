@@ -369,10 +369,9 @@ def test_options_of_a_scene_that_was_read_are_refused(rays: Make, scene: Path) -
 
 
 def test_every_option_of_the_library_has_a_keyword() -> None:
-    of_scene, of_rays = (set(names) for names in rays_option_names())
+    scenes, of_rays = (set(names) for names in rays_option_names())
     # Said by the package, or another form of an option.
     wanted = (of_rays - {"helper"}) | {"scene", "framework"}
-    scenes = {"split_by" if name == "split" else name for name in of_scene}
     keywords = set(inspect.signature(featherload.Rays).parameters)
     assert keywords == wanted | scenes
     assert set(inspect.signature(featherload.Scene).parameters) == scenes | {"path"}

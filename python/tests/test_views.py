@@ -342,12 +342,11 @@ def test_an_image_that_breaks_is_named_and_tried_again(views: Make, tmp_path: Pa
 
 
 def test_every_option_of_the_library_has_a_keyword() -> None:
-    of_scene, _ = (set(names) for names in rays_option_names())
+    scenes, _ = (set(names) for names in rays_option_names())
     renamed = {"float": "dtype"}
     wanted = {renamed.get(name, name) for name in set(views_option_names()) - {"helper"}}
-    wanted |= {"split_by" if name == "split" else name for name in of_scene}
     keywords = set(inspect.signature(featherload.Views).parameters)
-    assert keywords == wanted | {"scene", "framework"}
+    assert keywords == wanted | scenes | {"scene", "framework"}
     said = re.findall(r"^ {4}(``\w.*)$", featherload.Views.__doc__ or "", re.MULTILINE)
     assert {name for line in said for name in re.findall(r"``([a-z_]+)``", line)} == keywords
 

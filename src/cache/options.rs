@@ -1,18 +1,27 @@
-//! By what a cache is built, and how the command line and the manifest spell it.
+//! By what a cache is built, and how the command line and the manifest spell it. `BuildOptions` is
+//! the definition of its options: flags and docs/options.md follow from it, and Python's keywords
+//! are compared with it.
 //!
 //! Plain data, in the consumer.
 
 use std::fmt;
 use std::ops::Range;
 
+use serde::Deserialize;
+
 use crate::data::index::Index;
 use crate::data::shard::manifest::OptionsEntry;
 use crate::error::{self, Error};
 pub use crate::jobs::encode::encoding::{CacheResize, Encoding};
+#[cfg(feature = "cli")]
+use crate::options::cli::{self, one_of};
+#[cfg(feature = "cli")]
+use crate::options::units;
 use crate::picture::Limits;
 
 /// What happens when a sample of the source gives no picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnBadSample {
     /// The build stops and names the first in the cache's order. Shards that
     /// are complete stay. A source of damaged shards is refused.
@@ -105,30 +114,61 @@ impl BuildPart {
     }
 }
 
-/// What the content of a cache follows from, beside its source. Who makes it,
-/// and how fast, is [`crate::cache::Builder`]'s.
+/// What the content of a cache follows from, beside its source: the definition of each option.
+/// Who makes the cache, and how fast, is [`crate::cache::Builder`]'s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct BuildOptions {
+    /// What pictures are written as: copy, jpeg:QUALITY or raw.
+    ///
+    /// `copy` keeps the files' bytes. `jpeg` has a quality of 1 to 100, 90 where none is
+    /// given, and 4:2:0. `raw` is decoded RGB, u8, as NumPy arrays.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "HOW", default_value_t, help_heading = cli::RECIPE))]
     pub encode: Encoding,
-    /// None = pictures keep their size. Not with [`Encoding::Copy`].
+
+    /// The size of pictures: shorter:N, longer:N or exact:HEIGHTxWIDTH.
+    ///
+    /// By antialiased bilinear filtering. N is the pixels of that side; smaller pictures
+    /// stay as they are. Not with `copy`.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", help_heading = cli::RECIPE))]
     pub resize: Option<CacheResize>,
-    /// Bytes that a shard of more than one sample does not exceed; at least
-    /// [`BuildOptions::MIN_SHARD`]. None: 256 MiB, or an eighth of the source's samples
-    /// where that is less, so that a build that is broken off loses little.
-    pub shard_size: Option<u64>,
-    /// Samples of the source that each shard is made of; at least 1, and not with
-    /// `shard_size`. Shard k is made of those at the places from k times this number on,
-    /// and its members are named by place. So it follows from source, options and its own
-    /// number, whatever is left out of others, and [`BuildPart::Share`] may make it
-    /// elsewhere. None: by size.
-    pub shard_samples: Option<u64>,
-    /// The seed of a random order of the samples; none = the source's order.
+
+    /// Write samples in a random order, of this seed (default: the source's order).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SEED", help_heading = cli::ORDER))]
     pub shuffle: Option<u64>,
+
+    /// What a sample that gives no picture does.
+    ///
+    /// It ends the build (stop), or is left out and listed in its shard's manifest (skip).
+    /// So does a damaged tar of SRC: it ends
+    /// the build, or what it has lost is counted. What may pass (time that ran
+    /// out, killed workers, failing storage, a file that may not be read or goes while
+    /// the cache is built) ends the build in any case.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t, value_parser = one_of::<OnBadSample>(&["stop", "skip"]), help_heading = cli::LIMITS))]
     pub on_error: OnBadSample,
-    /// Most pixels that a picture may have.
+
+    /// Most pixels that an image may have.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", default_value_t = Limits::default().max_pixels, help_heading = cli::LIMITS))]
     pub max_pixels: u64,
-    /// Most bytes that a worker may take to decode one picture.
+
+    /// Most memory that decoding one image may take, such as 256M.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value = "512M", value_parser = units::bytes, help_heading = cli::LIMITS))]
     pub max_scratch: u64,
+
+    /// Most bytes of a shard, such as 512M [256M, in at least eight shards].
+    ///
+    /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
+    /// the samples at most, so that a kill costs little.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::shard_bytes, help_heading = cli::OUTPUT))]
+    pub shard_size: Option<u64>,
+
+    /// Make each shard of so many samples of SRC, so that it can be made alone.
+    ///
+    /// Shard K is made of the samples from K x N on, in the order of the cache, and its members
+    /// are named by place. So its bytes follow from SRC, options and K, whatever is left out of
+    /// other shards. Not with --shard-size.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", conflicts_with = "shard_size", help_heading = cli::OUTPUT))]
+    pub shard_samples: Option<u64>,
 }
 
 impl Default for BuildOptions {

@@ -7,7 +7,7 @@
 //! - [`jobs`]: the work of the pool on them: rays, views, masks, images on their way to a device;
 //! - [`forecast`]: the memory of a run, before it;
 //! - [`run`]: what a trainer holds: [`rays`] and [`views`];
-//! - [`options`]: the options of both, as data.
+//! - [`options`]: the options of both, one definition for flags and keywords.
 //!
 //! The lenses themselves are in [`camera`](crate::camera). A loader of images imports nothing
 //! from here.

@@ -61,12 +61,6 @@ const LAYERS: Layers<'_> = &[
         ],
     ),
     (
-        "cache",
-        &[
-            "error", "sys", "picture", "data", "pool", "remote", "jobs", "loader",
-        ],
-    ),
-    (
         "configs",
         &[
             "error", "picture", "data", "recipe", "plan", "jobs", "loader",
@@ -79,7 +73,16 @@ const LAYERS: Layers<'_> = &[
             "loader", "configs",
         ],
     ),
-    ("scene/data", &["error", "sys", "camera", "picture", "data"]),
+    (
+        "cache",
+        &[
+            "error", "sys", "picture", "data", "pool", "remote", "jobs", "loader", "options",
+        ],
+    ),
+    (
+        "scene/data",
+        &["error", "sys", "camera", "picture", "data", "options"],
+    ),
     ("scene/draw", &["error", "sys", "plan"]),
     ("scene/store", &["error", "sys"]),
     (

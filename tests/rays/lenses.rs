@@ -127,7 +127,7 @@ impl Demo {
     /// Every frame trains; the world is turned, moved and scaled, as is the default.
     fn open(&self, scene: &str) -> Scene {
         let mut options = SceneOptions::default();
-        options.split = Some(SplitBy::All);
+        options.split_by = Some(SplitBy::All);
         options.find_depths = true;
         Scene::open(self.path(scene), &options).unwrap()
     }

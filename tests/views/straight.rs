@@ -84,7 +84,7 @@ impl Case {
 
 fn straight(folder: &Path, workers: usize) -> ViewsBuilder {
     let mut scene = featherload::scene::SceneOptions::default();
-    scene.split = Some(featherload::scene::SplitBy::All);
+    scene.split_by = Some(featherload::scene::SplitBy::All);
     let source = featherload::scene::SceneSource::Path(folder.to_owned(), scene);
     let views = Views::builder(source)
         .helper(FEATHERLOAD)

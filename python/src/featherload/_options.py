@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._errors import ConfigError
+from ._featherload import option_names, rays_option_names
 from ._helper import helper
 from ._values import as_json, byte_count, path_text, shown, whole, whole_or_none, yes_or_no
 from .samplers import RaySampler, Sampler
@@ -180,26 +181,20 @@ def scales(sizes: Any) -> dict[str, Any]:
 # Keywords of options whose name in the library is another.
 _NAMES = {"path": "src"}
 # Keywords that say how the source is read; ``src`` is its path.
-SOURCE = (
-    *("list", "labels", "classes", "root", "delimiter", "allow_outside"),
-    *("boxes", "path_column", "image_column", "label_column", "path_suffix"),
-    *("image_field", "label_field", "label_json", "index_dir", "fetch_dir", "fetch_limit"),
-    "allow_redirects",
-)
+SOURCE = tuple(name for name in option_names()[0] if name != "path")
 # Whole numbers, with the least that they may be.
-_WHOLE = {"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1}
-_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit")
+_WHOLE = {
+    **{"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1},
+    **{"rays": 1, "most_rays": 1, "start": 0, "joining": 0, "downscale": 1, "downscale_folder": 1},
+}
+_BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit", "max_json_bytes")
 
 
 def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """All keywords of ``Loader`` but ``framework`` as the library's options: of the source, and
     of the loader.
     """
-    said = dict(keywords)
-    for option, least in _WHOLE.items():
-        said[option] = whole_or_none(option, said[option], least)
-    for option in _BYTES:
-        said[option] = byte_count(option, said[option])
+    said = _read(keywords)
     if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
         said["depth"] = DEPTH
     source = {"path": said.pop("src"), **{name: said.pop(name) for name in SOURCE}}
@@ -216,69 +211,35 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     return source, {**loader, **said}
 
 
-# Keywords of ``Scene``, which those of ``Rays`` have too; ``path`` is the scene.
-SCENE = (
-    *("format", "image_order", "orientation", "center", "auto_scale", "scale_factor"),
-    *("downscale_folder", "split_by", "find_masks", "find_depths", "depth_unit", "strict"),
-    "max_json_bytes",
-)
-# Whole numbers of both, with the least that they may be.
-_WHOLE_OF_RAYS = {
-    **{"rays": 1, "most_rays": 1, "num_workers": 1, "seed": 0, "start": 0},
-    **{"joining": 0, "downscale": 1, "depth": 1, "max_pixels": 1, "downscale_folder": 1},
-}
-_BYTES_OF_RAYS = ("memory_limit", "gpu_memory_limit", "max_scratch", "max_json_bytes")
+# Keywords of ``Scene``, which those of ``Rays`` have too; ``path`` is the scene. ``max_pixels`` is
+# one of the run.
+SCENE = tuple(name for name in rays_option_names()[0] if name != "max_pixels")
 
 
 def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
     """A path and all keywords of ``Scene``, as the extension reads them."""
-    scene = as_json(_scene(_read(keywords)), {"split": "split_by"})
+    scene = as_json(_scene(_read(keywords)))
     return f'{{"path": {json.dumps(path_text("path", path))}, "scene": {scene}}}'
 
 
-def rays_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
-    """A path, or None for a scene that was read, and all keywords of ``Rays`` but ``framework``,
-    as the extension reads them; and its place among the ranks.
+def run_text(
+    kind: str, path: Any | None, keywords: Mapping[str, Any]
+) -> tuple[str, tuple[int, int]]:
+    """A path, or None for a scene that was read, and all keywords of ``Rays`` or ``Views`` (their
+    ``kind``) but ``framework``, as the extension reads them; and the run's place among the ranks,
+    which is 0 of 1 for a process alone.
     """
-    if keywords["rays"] is None:
-        raise ConfigError("rays is missing: give the rays of a step", option="rays")
-    said = dict(keywords)
-    at = place(said.pop("rank"), said.pop("world_size"))
-    sampler = ray_sampler(said["sampler"])
-    device = device_name(said["device"])
-    said |= {**at, "sampler": sampler, "device": device}
-    return _run_text("rays", path, said), _numbers(at)
-
-
-def views_text(path: Any | None, keywords: Mapping[str, Any]) -> tuple[str, tuple[int, int]]:
-    """The same of ``Views``; and its place among the ranks."""
-    said = dict(keywords)
-    dtype = dtype_name(said.pop("dtype"))
-    if dtype not in ("u8", "f32"):
-        raise ConfigError(
-            f"dtype {keywords['dtype']!r} is unknown: use uint8 or float32", option="dtype"
-        )
-    at = place(said.pop("rank"), said.pop("world_size"))
-    device = device_name(said["device"])
-    said |= {**at, "float": dtype == "f32", "device": device}
-    return _run_text("views", path, said), _numbers(at)
-
-
-def _numbers(at: Mapping[str, int]) -> tuple[int, int]:
-    """A place among the ranks; without one that of a process alone."""
-    return at.get("rank", 0), at.get("world_size", 1)
-
-
-def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
-    """Keywords of a run over a scene's images, as the extension reads them."""
     if keywords["num_workers"] == 0:
         raise ConfigError(
             "num_workers=0 would make rows in this process: give at least 1 (workers start in "
             "milliseconds, whatever this process holds)",
             option="num_workers",
         )
-    said = _read(keywords)
+    said = _read(_of_rays(keywords) if kind == "rays" else _of_views(keywords))
+    at = place(said.pop("rank"), said.pop("world_size"))
     of_scene = {name: said.pop(name) for name in SCENE}
+    run = {**said, **at, "device": device_name(said["device"]), "helper": helper()}
+    parts = [f'"{kind}": {as_json(run, _NAMES)}']
     if path is None:
         for name, value in of_scene.items():
             if value is not None:
@@ -287,13 +248,28 @@ def _run_text(kind: str, path: Any | None, keywords: Mapping[str, Any]) -> str:
                     "featherload.Scene",
                     option=name,
                 )
-    run = {**said, "helper": helper()}
-    parts = [f'"{kind}": {as_json(run, _NAMES)}']
-    if path is not None:
+    else:
         scene = _scene({**of_scene, "max_pixels": said["max_pixels"]})
         parts.append(f'"path": {json.dumps(path_text("scene", path))}')
-        parts.append(f'"scene": {as_json(scene, {"split": "split_by"})}')
-    return "{" + ", ".join(parts) + "}"
+        parts.append(f'"scene": {as_json(scene)}')
+    text = "{" + ", ".join(parts) + "}"
+    return text, (at.get("rank", 0), at.get("world_size", 1))
+
+
+def _of_rays(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    if keywords["rays"] is None:
+        raise ConfigError("rays is missing: give the rays of a step", option="rays")
+    return {**keywords, "sampler": ray_sampler(keywords["sampler"])}
+
+
+def _of_views(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    said = dict(keywords)
+    dtype = dtype_name(said.pop("dtype"))
+    if dtype not in ("u8", "f32"):
+        raise ConfigError(
+            f"dtype {keywords['dtype']!r} is unknown: use uint8 or float32", option="dtype"
+        )
+    return {**said, "float": dtype == "f32"}
 
 
 def ray_sampler(sampler: Any) -> Any:
@@ -309,11 +285,12 @@ def ray_sampler(sampler: Any) -> Any:
 
 
 def _read(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of ``Scene`` and ``Rays`` with numbers that are numbers."""
+    """Keywords with numbers that are numbers."""
     said = dict(keywords)
-    for option in _WHOLE_OF_RAYS.keys() & said:
-        said[option] = whole_or_none(option, said[option], _WHOLE_OF_RAYS[option])
-    for option in _BYTES_OF_RAYS:
+    for option, least in _WHOLE.items():
+        if option in said:
+            said[option] = whole_or_none(option, said[option], least)
+    for option in _BYTES:
         if option in said:
             said[option] = byte_count(option, said[option])
     return said
@@ -323,7 +300,7 @@ def _scene(said: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of ``Scene`` as the library has them."""
     options = {name: value for name, value in said.items() if value is not None}
     if "split_by" in options:
-        options["split"] = _split_by(options.pop("split_by"))
+        options["split_by"] = _split_by(options["split_by"])
     return options
 
 

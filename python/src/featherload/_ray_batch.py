@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any
 
 from ._batch import Framework
 from ._featherload import RawRays
@@ -114,16 +114,6 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
         not, origin and direction are zero: leave such rays out of the loss.
         """
         return self["valid"]
-
-    def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
-        """The arrays as torch's tensors on a device."""
-        tensors = self.torch()
-        return {
-            name: tensor.to(device, non_blocking=non_blocking) for name, tensor in tensors.items()
-        }
-
-    def _with(self, framework: Framework) -> Self:
-        return type(self)(self._raw, framework)
 
     def __reduce__(self) -> Any:
         # To another process go the arrays alone.

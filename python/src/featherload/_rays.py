@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-import time
-from collections.abc import Iterator
 from typing import Any, Literal
 
-from . import _options
 from ._batch import Framework
-from ._errors import ConfigError
-from ._featherload import RawRays, RayStream, tell_warnings
+from ._featherload import RayStream
 from ._ray_batch import RayBatch
 from ._reports import ScenePlan
-from ._scene import Scene, Split
-from ._scene_arrays import FRAMEWORKS
+from ._scene import Scene, SceneFormat, Split
 from ._scene_run import SceneRun
 from ._values import whole
 from .samplers import RaySampler
@@ -23,7 +18,7 @@ from .samplers import RaySampler
 _Path = str | os.PathLike[str]
 
 
-class Rays(SceneRun[RayStream], Iterator[RayBatch]):
+class Rays(SceneRun[RayStream, RayBatch]):
     """Batches of rays of a scene, step by step and without end.
 
     ::
@@ -143,7 +138,7 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         hold_timeout: float | None = None,
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
-        format: str | None = None,
+        format: SceneFormat | None = None,
         image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,
@@ -158,22 +153,9 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         max_json_bytes: int | str | None = None,
     ) -> None:
         keywords = {name: value for name, value in locals().items() if name != "self"}
-        del keywords["scene"], keywords["framework"]
-        self._stream = None
-        if framework not in FRAMEWORKS:
-            raise ConfigError(
-                f"framework {framework!r} is unknown: use one of {', '.join(FRAMEWORKS)}",
-                option="framework",
-            )
-        read = scene if isinstance(scene, Scene) else None
-        text, found = _options.rays_text(None if read else scene, keywords)
-        stream = RayStream(text, read._raw if read else None)
-        self._begin(stream, read, framework, split, found if rank is None else None)
+        self._start(RayStream, **keywords)
         self.rays = whole("rays", rays, 1)
         """Rays of a step."""
-        self._steps = self._drawn = 0
-        self._began = self._until = 0.0
-        self._drawn_first = 0
 
     @classmethod
     def plan(cls, scene: _Path | Scene, rays: int = 4096, **options: Any) -> ScenePlan:
@@ -184,15 +166,11 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         Raises what ``Rays`` would raise before it decodes.
         """
         said = inspect.signature(Rays).bind(scene, rays, **options)
-        said.apply_defaults()
-        return cls._planned(dict(said.arguments), _options.rays_text, RayStream.plan)
-
-    def __iter__(self) -> Rays:
-        return self
+        return cls._planned(said, RayStream.plan)
 
     def __next__(self) -> RayBatch:
         """The next step."""
-        return self._next(self.rays)
+        return self._next(None, self.rays)
 
     def next(self, rays: int | None = None) -> RayBatch:
         """The next step with so many rays: the first ones of its sequence, which does not depend
@@ -201,37 +179,10 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         Raises ``ConfigError`` for more than ``most_rays``; ``SampleError`` for an image that
         cannot be read: mend it, and the next call tries the step again; ``BatchesHeldError``.
         """
-        if rays is None:
-            return self._next(self.rays)
-        return self._next(whole("rays", rays, 1))
+        return self._next(None, self.rays if rays is None else whole("rays", rays, 1))
 
-    def _next(self, rays: int, at: int | None = None) -> RayBatch:
-        """The next step, or step ``at``, with so many rays."""
-        stream, turn = self._open(), self._turn
-        turn.check("next")
-        raw: RawRays | None = None
-        # Leaving the lock is a call, and Ctrl-C may come behind each call.
-        try:
-            turn.here.call = "next"
-            with turn.lock:
-                self._check_rank()
-                if at is not None and at != stream.step():
-                    stream.go_to(at)
-                raw = stream.next(rays)
-                tell_warnings()
-                self._check_copied(raw, 3)
-                batch = RayBatch(raw, self.framework)
-                self._count(rays)
-                stream.taken()
-            return batch
-        except BaseException:
-            # Ctrl-C, a warning that is an error, no memory: the batch comes again.
-            if raw is not None:
-                with turn.lock:
-                    stream.not_taken(raw)
-            raise
-        finally:
-            turn.here.call = ""
+    def _step_of(self, raw: Any) -> RayBatch:
+        return RayBatch(raw, self.framework)
 
     def stats(self) -> dict[str, Any]:
         """What happened so far: steps and rays given, their rate, images decoded, times by stage
@@ -244,20 +195,8 @@ class Rays(SceneRun[RayStream], Iterator[RayBatch]):
         their own.
         """
         report = self._stats()
-        took = self._until - self._began
-        return {
-            "steps": self._steps,
-            "rays": self._drawn,
-            "rays_per_s": (self._drawn - self._drawn_first) / took if took else 0.0,
-            **report,
-        }
+        drawn = {"steps": self._steps, "rays": self._parts, "rays_per_s": self._rate()}
+        return {**drawn, **report}
 
     def __repr__(self) -> str:
         return f"<featherload.Rays: {self.rays:,} rays a step, {self.split}, {self.framework}>"
-
-    def _count(self, rays: int) -> None:
-        self._until = time.perf_counter()
-        self._steps += 1
-        self._drawn += rays
-        if self._steps == 1:
-            self._began, self._drawn_first = self._until, rays

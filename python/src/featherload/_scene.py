@@ -23,6 +23,7 @@ from ._reports import SceneReport
 
 _Path = str | os.PathLike[str]
 Split = Literal["train", "eval", "test"]
+SceneFormat = Literal["nerfstudio", "instant-ngp", "blender", "scannet-pp", "colmap", "llff"]
 Numbers = npt.NDArray[np.float64]
 
 
@@ -170,7 +171,7 @@ class Scene:
         self,
         path: _Path,
         *,
-        format: str | None = None,
+        format: SceneFormat | None = None,
         image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,

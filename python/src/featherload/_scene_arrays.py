@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,8 @@ class SceneArrays:
     """Arrays that are bool."""
     _by_numpy: ClassVar[frozenset[str]]
     """Arrays that JAX takes as copies: it may have no int64, and has no other view of bytes."""
+    _names: Sequence[str]
+    """The arrays that there may be."""
 
     def __init__(self, raw: RawRays | RawView, framework: Framework) -> None:
         self._raw: Any = raw
@@ -99,8 +102,18 @@ class SceneArrays:
         """
         return self._as("jax")
 
+    def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
+        """The arrays that there are, by name, as torch's tensors on a device."""
+        taken = self.torch()
+        tensors = {name: taken._array(name) for name in self._names}
+        return {
+            name: tensor.to(device, non_blocking=non_blocking)
+            for name, tensor in tensors.items()
+            if tensor is not None
+        }
+
     def _as(self, framework: Framework) -> Self:
         return self if framework == self._framework else self._with(framework)
 
     def _with(self, framework: Framework) -> Self:
-        raise NotImplementedError
+        return type(self)(self._raw, framework)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import operator
 import os
+import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -18,57 +20,117 @@ from ._featherload import RawRays, RawScene, RawView, RayStream, ViewStream, tel
 from ._processes import private_bytes
 from ._reports import ScenePlan
 from ._scene import Frame, Scene, Split
+from ._scene_arrays import FRAMEWORKS
 from ._turn import Turn
 from ._values import LAST, shown, whole
 
 _Stream = TypeVar("_Stream", RayStream, ViewStream)
+_Step = TypeVar("_Step")
 
 
-class SceneRun(Generic[_Stream]):
-    """A run over the images of a scene."""
+class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
+    """A run over the images of a scene, without end."""
 
     _things: ClassVar[str]
-    """What a step gives, many of them."""
+    """What a step gives, many of them; the kind of the run."""
     _held_things: ClassVar[str] = "batches"
 
     framework: Framework
     split: Split
     """The frames' split."""
 
-    @staticmethod
-    def _planned(
-        keywords: dict[str, Any],
-        text_of: Callable[[Any, Mapping[str, Any]], tuple[str, object]],
-        plan: Callable[[str, RawScene | None], str],
-    ) -> ScenePlan:
-        """The plan of a run with all these keywords."""
-        del keywords["framework"]
+    @classmethod
+    def _described(
+        cls, keywords: dict[str, Any]
+    ) -> tuple[str, tuple[int, int], Scene | None, RawScene | None]:
+        """All keywords but ``framework`` as the extension reads them, the place among the ranks,
+        and the scene where it was read already.
+        """
         scene = keywords.pop("scene")
         read = scene if isinstance(scene, Scene) else None
-        text, _ = text_of(None if read else scene, keywords)
-        return ScenePlan(json.loads(plan(text, read._raw if read else None)))
+        text, found = _options.run_text(cls._things, None if read else scene, keywords)
+        return text, found, read, read._raw if read else None
 
-    def _begin(
-        self,
-        stream: _Stream,
-        given_scene: Scene | None,
-        framework: Framework,
-        split: Split,
-        rank: tuple[int, int | None] | None,
-    ) -> None:
-        """``rank``: that of this process, where nobody gave one, and the number of ranks that it
-        depends on.
-        """
-        self._stream: _Stream | None = stream
+    @classmethod
+    def _planned(
+        cls, keywords: inspect.BoundArguments, plan: Callable[[str, RawScene | None], str]
+    ) -> ScenePlan:
+        """The plan of a run with these keywords."""
+        keywords.apply_defaults()
+        said = dict(keywords.arguments)
+        del said["framework"]
+        text, _, _, raw = cls._described(said)
+        return ScenePlan(json.loads(plan(text, raw)))
+
+    def _start(self, stream: Callable[[str, RawScene | None], _Stream], **keywords: Any) -> None:
+        """Starts the run of all these keywords."""
+        self._stream: _Stream | None = None
+        framework = keywords.pop("framework")
+        if framework not in FRAMEWORKS:
+            raise ConfigError(
+                f"framework {framework!r} is unknown: use one of {', '.join(FRAMEWORKS)}",
+                option="framework",
+            )
+        self.framework, self.split = framework, keywords["split"]
+        text, found, self._given_scene, raw = self._described(keywords)
+        self._stream = stream(text, raw)
         self._pid = os.getpid()
-        self._given_scene = given_scene
-        self.framework = framework
-        self.split = split
-        self._found_rank = rank
+        # That of this process where nobody gave one.
+        self._found_rank = found if keywords["rank"] is None else None
         # Threads may share the run.
         self._turn = Turn(self._things)
         self._warned = False
+        self._steps = self._parts = self._first_parts = 0
+        self._began = self._until = 0.0
         tell_warnings()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def _step_of(self, raw: Any) -> _Step:
+        """What the extension gave for a step, as the caller has it."""
+        raise NotImplementedError
+
+    def _next(self, at: int | None, *request: int) -> _Step:
+        """The next step, or step ``at``. ``request``: the number of rays, where it gives rays."""
+        stream, turn = self._open(), self._turn
+        turn.check("next")
+        take: Callable[..., Any] = stream.next
+        raw: Any = None
+        # Leaving the lock is a call, and Ctrl-C may come behind each call.
+        try:
+            turn.here.call = "next"
+            with turn.lock:
+                self._check_rank()
+                if at is not None and at != stream.step():
+                    stream.go_to(at)
+                raw = take(*request)
+                tell_warnings()
+                self._check_copied(raw, 3)
+                step = self._step_of(raw)
+                self._count(*request)
+                stream.taken()
+            return step
+        except BaseException:
+            # Ctrl-C, a warning that is an error, no memory: the step comes again.
+            if raw is not None:
+                with turn.lock:
+                    stream.not_taken(raw)
+            raise
+        finally:
+            turn.here.call = ""
+
+    def _count(self, parts: int = 1) -> None:
+        self._until = time.perf_counter()
+        self._steps += 1
+        self._parts += parts
+        if self._steps == 1:
+            self._began, self._first_parts = self._until, parts
+
+    def _rate(self) -> float:
+        """Rays or views per second, from the first step on."""
+        took = self._until - self._began
+        return (self._parts - self._first_parts) / took if took else 0.0
 
     @property
     def step(self) -> int:
@@ -160,13 +222,11 @@ class SceneRun(Generic[_Stream]):
         group, found = _options.process_group(), self._found_rank
         if group is None or found is None:
             return
-        rank, world = found
-        if group[0] != rank or world not in (None, group[1]):
+        if group != found:
             raise ConfigError(
                 f"this process is rank {group[0]} of {group[1]} by torch.distributed, and the "
-                f"{self._things} were made for rank {rank}"
-                f"{'' if world is None else f' of {world}'}: make them behind init_process_group, "
-                f"or give rank",
+                f"{self._things} were made for rank {found[0]} of {found[1]}: make them behind "
+                "init_process_group, or give rank",
                 option="rank",
             )
 

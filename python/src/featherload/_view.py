@@ -19,6 +19,7 @@ class View(SceneArrays):
 
     _booleans = frozenset({"mask"})
     _by_numpy = frozenset({"mask"})
+    _names = ("image", "mask", "depth")
 
     def __init__(self, raw: RawView, framework: Framework, camera: Camera, frame: Frame) -> None:
         super().__init__(raw, framework)
@@ -50,16 +51,6 @@ class View(SceneArrays):
         """
         return self._array("depth")
 
-    def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
-        """The arrays that there are, by name, as torch's tensors on a device."""
-        view = self.torch()
-        tensors = {name: view._array(name) for name in NAMES}
-        return {
-            name: tensor.to(device, non_blocking=non_blocking)
-            for name, tensor in tensors.items()
-            if tensor is not None
-        }
-
     def _with(self, framework: Framework) -> Self:
         return type(self)(self._raw, framework, self.camera, self.frame)
 
@@ -70,7 +61,3 @@ class View(SceneArrays):
         height, width = self.camera.height, self.camera.width
         name = printable(self.frame.name)
         return f"<featherload.View of step {self.step}: {name}, {height} x {width}>"
-
-
-NAMES = ("image", "mask", "depth")
-"""The arrays that there may be."""

@@ -5,27 +5,22 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import time
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from . import _options
 from ._batch import Framework
-from ._errors import ConfigError
-from ._featherload import RawView, ViewStream, tell_warnings
+from ._featherload import ViewStream
 from ._reports import ScenePlan
-from ._scene import Camera, Numbers, Scene, Split, camera_of
-from ._scene_arrays import FRAMEWORKS
+from ._scene import Camera, Numbers, Scene, SceneFormat, Split, camera_of
 from ._scene_run import SceneRun
 from ._view import View
 
 _Path = str | os.PathLike[str]
 
 
-class Views(SceneRun[ViewStream], Iterator[View]):
+class Views(SceneRun[ViewStream, View]):
     """Whole images of a scene, one a step and without end: what splatting trains on.
 
     ::
@@ -148,7 +143,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         hold_timeout: float | None = None,
         max_pixels: int | None = None,
         max_scratch: int | str | None = None,
-        format: str | None = None,
+        format: SceneFormat | None = None,
         image_order: Literal["name", "nerfstudio"] | None = None,
         orientation: Literal["up", "vertical", "pca", "none"] | None = None,
         center: Literal["poses", "focus", "none"] | None = None,
@@ -163,20 +158,8 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         max_json_bytes: int | str | None = None,
     ) -> None:
         keywords = {name: value for name, value in locals().items() if name != "self"}
-        del keywords["scene"], keywords["framework"]
-        self._stream = None
-        if framework not in FRAMEWORKS:
-            raise ConfigError(
-                f"framework {framework!r} is unknown: use one of {', '.join(FRAMEWORKS)}",
-                option="framework",
-            )
-        read = scene if isinstance(scene, Scene) else None
-        text, found = _options.views_text(None if read else scene, keywords)
-        stream = ViewStream(text, read._raw if read else None)
-        self._begin(stream, read, framework, split, found if rank is None else None)
-        self._length = len(stream)
-        self._steps = 0
-        self._began = self._until = 0.0
+        self._start(ViewStream, **keywords)
+        self._length = len(self._open())
 
     @classmethod
     def plan(cls, scene: _Path | Scene, **options: Any) -> ScenePlan:
@@ -187,15 +170,11 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         Raises what ``Views`` would raise before it decodes.
         """
         said = inspect.signature(Views).bind(scene, **options)
-        said.apply_defaults()
-        return cls._planned(dict(said.arguments), _options.views_text, ViewStream.plan)
+        return cls._planned(said, ViewStream.plan)
 
     def __len__(self) -> int:
         """Images of an epoch, on this rank."""
         return self._length
-
-    def __iter__(self) -> Views:
-        return self
 
     def __next__(self) -> View:
         """The next view.
@@ -203,36 +182,10 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         Raises ``SampleError`` for an image that cannot be read: mend it, and the next call tries
         it again; ``BatchesHeldError`` when the trainer keeps all that there is memory for.
         """
-        return self._next()
+        return self._next(None)
 
-    def _next(self, at: int | None = None) -> View:
-        """The next view, or that of step ``at``."""
-        stream, turn = self._open(), self._turn
-        turn.check("next")
-        raw: RawView | None = None
-        # Leaving the lock is a call, and Ctrl-C may come behind each call.
-        try:
-            turn.here.call = "next"
-            with turn.lock:
-                self._check_rank()
-                if at is not None and at != stream.step():
-                    stream.go_to(at)
-                raw = stream.next()
-                tell_warnings()
-                self._check_copied(raw, 3)
-                index = raw.index
-                view = View(raw, self.framework, self.cameras[index], self.frames[index])
-                self._count()
-                stream.taken()
-            return view
-        except BaseException:
-            # Ctrl-C, a warning that is an error, no memory: the view comes again.
-            if raw is not None:
-                with turn.lock:
-                    stream.not_taken(raw)
-            raise
-        finally:
-            turn.here.call = ""
+    def _step_of(self, raw: Any) -> View:
+        return View(raw, self.framework, self.cameras[raw.index], self.frames[raw.index])
 
     @cached_property
     def cameras(self) -> list[Camera]:
@@ -255,15 +208,7 @@ class Views(SceneRun[ViewStream], Iterator[View]):
         of their own.
         """
         report = self._stats()
-        took = self._until - self._began
-        rate = (self._steps - 1) / took if took else 0.0
-        return {"views": self._steps, "views_per_s": rate, **report}
+        return {"views": self._steps, "views_per_s": self._rate(), **report}
 
     def __repr__(self) -> str:
         return f"<featherload.Views: {len(self):,} images, {self.split}, {self.framework}>"
-
-    def _count(self) -> None:
-        self._until = time.perf_counter()
-        self._steps += 1
-        if self._steps == 1:
-            self._began = self._until

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from . import _progress
 from ._errors import ConfigError
@@ -30,13 +30,13 @@ def build(
     *,
     encode: str | None = None,
     resize: str | None = None,
-    shard_size: str | int | None = None,
+    shard_size: int | str | None = None,
     shard_samples: int | None = None,
     shard: tuple[int, int] | None = None,
     finish: bool = False,
     shuffle: int | None = None,
     num_workers: int | None = None,
-    on_error: str | None = None,
+    on_error: Literal["stop", "skip"] | None = None,
     force: bool = False,
     stage_dir: _Path | None = None,
     progress: bool = True,
@@ -46,8 +46,11 @@ def build(
     that was stopped goes on where it stood.
 
     ``encode``: ``"copy"`` (default), ``"raw"`` or ``"jpeg:QUALITY"``. ``resize``:
-    ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. Further keywords:
-    those of ``Loader`` that say how a source is read.
+    ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. ``shard_size``: the
+    most bytes of a shard (default ``"256M"``, in at least eight shards). ``on_error``: ``"stop"``
+    (default), or ``"skip"``, which leaves out samples that give no picture. Further keywords:
+    those of ``Loader`` that say how a source is read, and its ``sandbox``, ``row_limit``,
+    ``max_pixels`` and ``max_scratch``.
 
     ``shard_samples`` makes each shard of so many samples, so that it follows from source,
     options and its number alone. Then ``shard=(k, n)`` makes share k of n of the shards, k from

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _errors, _progress, _tools, cache
+from . import _errors, _options, _progress, _tools, cache
 from ._errors import ConfigError, DatasetError, Error, SampleError, WorkerError
 from ._reports import CacheReport
 from ._values import argument_text, whole
@@ -34,28 +34,7 @@ __all__ = ["build_cache"]
 
 _Path = str | os.PathLike[str]
 
-# Keywords of a build that say how its source is read.
-_SOURCE = {
-    "list",
-    "labels",
-    "classes",
-    "root",
-    "delimiter",
-    "allow_outside",
-    "boxes",
-    "path_column",
-    "image_column",
-    "label_column",
-    "path_suffix",
-    "image_field",
-    "label_field",
-    "label_json",
-    "index_dir",
-    "fetch_dir",
-    "fetch_limit",
-    "allow_redirects",
-}
-# Of these, files and folders: tasks run in other folders than the caller.
+# Keywords of a build that are files and folders: tasks run in other folders than the caller.
 _PATHS = {"list", "classes", "root", "boxes", "stage_dir", "fetch_dir"}
 # How long a shard that nobody waits for any more may take, seconds.
 _STRAGGLERS = 120
@@ -113,7 +92,7 @@ def build_cache(
     source = source if _is_address(source) else os.path.abspath(source)
     folder = argument_text("dst", dst)
     folder = folder if _is_address(folder) else os.path.abspath(folder)
-    names = {name: value for name, value in said.items() if name in _SOURCE}
+    names = {name: value for name, value in said.items() if name in _options.SOURCE}
     samples = _tools.index(source, no_headers=True, **names)["samples"]
     shards = max(1, -(-samples // shard_samples))
     if not _is_address(folder):

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use featherload::forecast::RunShape;
 use featherload::options::{LoaderOptions, cli};
-use featherload::{Error, LoaderBuilder, Rank, Result};
+use featherload::{Error, LoaderBuilder, Result};
 
 use crate::sampler_args::SamplerArgs;
 
@@ -23,25 +23,6 @@ pub struct LoaderArgs {
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     pub kill_workers_every: Option<u64>,
-}
-
-/// This process among those that train together.
-#[derive(Args)]
-pub struct RankArgs {
-    /// This process's number among those that train together, from 0; with --world-size.
-    #[arg(long, value_name = "R", requires = "world_size", help_heading = cli::ORDER)]
-    rank: Option<u32>,
-
-    /// How many processes train together; with --rank.
-    #[arg(long, value_name = "W", requires = "rank", help_heading = cli::ORDER)]
-    world_size: Option<u32>,
-}
-
-impl RankArgs {
-    /// None where no flag names a place.
-    pub fn rank(&self) -> Option<Rank> {
-        Some(Rank::new(self.rank?, self.world_size?))
-    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

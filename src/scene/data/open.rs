@@ -110,10 +110,10 @@ fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
         SceneFormat::Colmap | SceneFormat::Llff => SplitBy::Interval(8),
         _ => SplitBy::Fraction(0.9),
     };
-    let by = options.split.unwrap_or(default);
+    let by = options.split_by.unwrap_or(default);
     if by == SplitBy::Listed && !found.is_listed {
         return Err(Error::option(
-            "split",
+            "split_by",
             format!(
                 "split is listed, and {} lists no frames for training and evaluation: use \
                  another split",
@@ -126,7 +126,7 @@ fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
                     replaces that list";
         found.notes.push(what.into());
     }
-    split::mark(&mut found.frames, by).map_err(|what| Error::option("split", what))?;
+    split::mark(&mut found.frames, by).map_err(|what| Error::option("split_by", what))?;
     Ok(by)
 }
 

@@ -6,6 +6,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cli")]
+use crate::options::cli::{self, one_of};
+#[cfg(feature = "cli")]
+use crate::options::units;
+use crate::picture::Limits;
+
 /// The forms in which scenes are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -100,6 +106,27 @@ pub enum SplitBy {
     All,
 }
 
+#[cfg(feature = "cli")]
+impl SplitBy {
+    /// A rule as the command line has it: whole numbers are intervals, as in Python.
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        let wrong = "use a fraction (0.9), a whole number (8), filename, listed or all";
+        match text {
+            "filename" => Ok(Self::Filename),
+            "listed" => Ok(Self::Listed),
+            "all" => Ok(Self::All),
+            _ => match text.parse::<u64>() {
+                Ok(0) => Err("every 0th frame is none: use at least 1".to_owned()),
+                Ok(n) => Ok(Self::Interval(n)),
+                Err(_) => match text.parse::<f64>() {
+                    Ok(part) if (0.0..=1.0).contains(&part) => Ok(Self::Fraction(part)),
+                    _ => Err(wrong.to_owned()),
+                },
+            },
+        }
+    }
+}
+
 /// In which order images follow each other. It decides how they are split, and their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -123,47 +150,85 @@ impl ImageOrder {
     }
 }
 
-/// How a scene is read. The default of each field is what nerfstudio's parser of the
-/// format does.
+/// How a scene is read: the definition of each option, as
+/// [`LoaderOptions`](crate::options::LoaderOptions) is of a loader's. Defaults are what nerfstudio's
+/// parser of the format does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SceneOptions {
-    /// None = what the files show. Where several descriptions are there: `transforms.json`,
-    /// `transforms_train.json`, ScanNet++, COLMAP, in this order, unless a later one has more
-    /// images that are there; `poses_bounds.npy` where no other one has any.
+    /// Read this description of the scene, where there are several (default: the one with the
+    /// most images that are there).
+    ///
+    /// Of several with as many images: `transforms.json`, `transforms_train.json`, ScanNet++,
+    /// COLMAP, in this order; `poses_bounds.npy` where no other one has any.
+    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<SceneFormat>(&SceneFormat::ALL.map(SceneFormat::name)), help_heading = cli::SOURCE))]
     pub format: Option<SceneFormat>,
-    /// Which folder of images: 1 = the originals, n = `images_n`. None = as nerfstudio:
-    /// halves while the larger side is over 1600 pixels and a folder has the image.
-    pub downscale_folder: Option<u32>,
-    /// None = `nerfstudio`; for COLMAP `name`, as gsplat.
+
+    /// The order of the images, which decides how they are split: by name, or as nerfstudio's
+    /// parser of the format has it (default: nerfstudio; for COLMAP name, as gsplat).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "ORDER", value_parser = one_of::<ImageOrder>(&ImageOrder::ALL.map(ImageOrder::name)), help_heading = cli::SOURCE))]
     pub image_order: Option<ImageOrder>,
-    /// None = `up`; for Blender, instant-ngp and LLFF `none`.
+
+    /// How the world is turned, as nerfstudio's parsers do (default: up; none for Blender,
+    /// instant-ngp and LLFF).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "METHOD", value_parser = one_of::<Orientation>(&["up", "vertical", "pca", "none"]), help_heading = cli::SOURCE))]
     pub orientation: Option<Orientation>,
-    /// None = `poses`; for Blender, instant-ngp and LLFF `none`.
+
+    /// Where the world's origin lies (default: poses; none for Blender, instant-ngp and LLFF).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "METHOD", value_parser = one_of::<Center>(&["poses", "focus", "none"]), help_heading = cli::SOURCE))]
     pub center: Option<Center>,
-    /// Whether camera centres are scaled into -1 to 1. None = yes; for Blender and
-    /// instant-ngp no. Scenes of LLFF are scaled so that their nearest depth is 4/3.
+
+    /// Whether camera centres are scaled into -1 to 1 (default: true; false for Blender and
+    /// instant-ngp).
+    ///
+    /// Scenes of LLFF are scaled so that their nearest depth is 4/3.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = cli::SOURCE))]
     pub auto_scale: Option<bool>,
-    /// The scale, or the factor on the automatic one. Above 0.
+
+    /// A factor on top of that scale, above 0.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true, help_heading = cli::SOURCE))]
     pub scale_factor: f64,
-    /// None = listed where the files list it; else every 8th evaluates (COLMAP, LLFF), or
-    /// a tenth (the others).
-    pub split: Option<SplitBy>,
-    /// Whether masks are looked for by name where the files name none. Default true.
+
+    /// Read the images of images_N; 1 reads the originals (default: as nerfstudio chooses).
+    ///
+    /// nerfstudio halves while the larger side is over 1,600 pixels and a folder has the image.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::SOURCE))]
+    pub downscale_folder: Option<u32>,
+
+    /// Which frames train: a fraction (0.9), every N-th evaluates (8), filename, listed or all
+    /// (default: as the files list it; else every 8th of COLMAP and LLFF and a tenth of the
+    /// others evaluate).
+    #[cfg_attr(feature = "cli", arg(long, value_name = "RULE", value_parser = SplitBy::parse, help_heading = cli::SOURCE))]
+    pub split_by: Option<SplitBy>,
+
+    /// Whether masks are looked for by name where the files name none.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", help_heading = cli::SOURCE))]
     pub find_masks: bool,
-    /// Whether depths that are found by name are read, where the files name none. Default
-    /// false.
+
+    /// Whether depths that are found by name are read where the files name none.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", help_heading = cli::SOURCE))]
     pub find_depths: bool,
-    /// What 1 in a depth's file means, in units of the file's world: of integers and of floats,
-    /// as nerfstudio's `depth_unit_scale_factor`. None = `integer_depth_scale` where there is
-    /// one, else 0.001.
+
+    /// What 1 in a depth's file means, in units of the file's world (default: as the file says,
+    /// else 0.001).
+    ///
+    /// It counts for integers and floats, as nerfstudio's `depth_unit_scale_factor`. A file says it
+    /// with `integer_depth_scale`.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "X", allow_negative_numbers = true, help_heading = cli::SOURCE))]
     pub depth_unit: Option<f64>,
+
     /// Refuse a scene of which an image is missing or cannot be read.
+    #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
     pub strict: bool,
-    /// Largest `transforms.json` that is read, bytes.
+
+    /// The largest transforms.json that is read.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value = "256M", value_parser = units::bytes, help_heading = cli::SOURCE))]
     pub max_json_bytes: u64,
-    /// Most pixels that an image may have.
+
+    /// Most pixels that an image may have; a flag of the commands' own.
+    #[cfg_attr(feature = "cli", arg(skip = Limits::default().max_pixels))]
     pub max_pixels: u64,
 }
 
@@ -177,13 +242,13 @@ impl Default for SceneOptions {
             center: None,
             auto_scale: None,
             scale_factor: 1.0,
-            split: None,
+            split_by: None,
             find_masks: true,
             find_depths: false,
             depth_unit: None,
             strict: false,
             max_json_bytes: 256 << 20,
-            max_pixels: 178_956_970,
+            max_pixels: Limits::default().max_pixels,
         }
     }
 }

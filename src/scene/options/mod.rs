@@ -1,13 +1,11 @@
-//! The options of runs over a scene, as data: a definition for Python's keywords. Everything may be
-//! left out.
+//! The options of runs over a scene, as data: one definition for the command line's flags and the
+//! Python package's keywords. Everything may be left out.
 //!
-//! - `rays`: rays of a scene; `views`: its whole images; `scene_list`: what makes both of a list.
+//! - `runs`: options of rays, of views, and of both.
 //!
-//! In the consumer. Never in here: defaults; the builder has them.
+//! How the scene itself is read is [`SceneOptions`](crate::scene::SceneOptions). In the consumer.
+//! Never in here: defaults; the builder has them.
 
-mod rays;
-mod scene_list;
-mod views;
+mod runs;
 
-pub use rays::RaysOptions;
-pub use views::ViewsOptions;
+pub use runs::{RaysOptions, ViewsOptions};

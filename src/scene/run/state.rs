@@ -73,6 +73,85 @@ pub trait SceneState: Debug + Serialize + DeserializeOwned {
     }
 }
 
+/// The state of a kind: what all have, and the facts of this kind, each with the name that errors
+/// have for it.
+macro_rules! scene_state {
+    (
+        $(#[$about:meta])*
+        $name:ident {
+            $($(#[$meta:meta])* $own:ident: $value:ty = $fact:literal,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct $name {
+            /// Version of this form.
+            pub version: u32,
+            /// The step that comes next.
+            pub step: u64,
+            pub seed: u64,
+            $($(#[$meta])* pub $own: $value,)*
+            pub split: $crate::scene::data::Split,
+            pub downscale: u32,
+            /// Images of the split.
+            pub images: u64,
+            /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
+            /// and colours are no part of it.
+            pub scene: String,
+        }
+
+        impl $name {
+            /// The version that this crate writes and reads.
+            pub const VERSION: u32 = 1;
+
+            pub(super) fn new(facts: $crate::scene::run::SceneFacts, $($own: $value),*) -> Self {
+                Self {
+                    version: Self::VERSION,
+                    step: facts.step,
+                    seed: facts.seed,
+                    $($own,)*
+                    split: facts.split,
+                    downscale: facts.downscale,
+                    images: facts.images,
+                    scene: facts.scene,
+                }
+            }
+        }
+
+        impl $crate::scene::run::SceneState for $name {
+            fn step(&self) -> u64 {
+                self.step
+            }
+
+            fn at(&self, step: u64) -> Self {
+                Self {
+                    step,
+                    ..self.clone()
+                }
+            }
+
+            fn facts(&self) -> Vec<(&'static str, String)> {
+                vec![
+                    ("the version of the state", self.version.to_string()),
+                    ("seed", self.seed.to_string()),
+                    $(($fact, serde_json::to_string(&self.$own).unwrap_or_default()),)*
+                    ("split", self.split.name().to_owned()),
+                    ("downscale", self.downscale.to_string()),
+                    ("the number of images", self.images.to_string()),
+                    (
+                        "the scene (cameras, poses, sizes, times, masks)",
+                        self.scene.clone(),
+                    ),
+                ]
+            }
+        }
+    };
+}
+
+pub(super) use scene_state;
+
 /// What the rays and views of an image follow from, but colours, alpha and depths: those are
 /// options of a run, which may change.
 #[derive(Serialize)]

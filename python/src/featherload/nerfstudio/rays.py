@@ -182,7 +182,7 @@ class _Stream:
         return self._rays
 
     def next(self, step: int) -> tuple[RayBundle, dict[str, Any]]:
-        batch = self.start()._next(self._wanted(), None if step == self._step else step)
+        batch = self.start()._next(None if step == self._step else step, self._wanted())
         self._step = step
         arrays = dict(batch)
         if not bool(arrays["valid"].all()):

@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use featherload::cache::{
-    BuildOptions, BuildPart, BuildPhase, BuildProgress, BuildReport, Builder, CacheResize,
-    Encoding, OnBadSample,
+    BuildOptions, BuildPart, BuildPhase, BuildProgress, BuildReport, Builder, Encoding,
 };
 use featherload::index::ScanReport;
 use featherload::internals::Drilled;
@@ -45,49 +44,16 @@ pub struct BuildArgs {
     #[arg(value_name = "DST", index = 2)]
     dst: PathBuf,
 
-    /// What pictures are written as: copy, jpeg:QUALITY or raw.
-    ///
-    /// `copy` keeps the files' bytes. `jpeg` has a quality of 1 to 100, 90 where none is
-    /// given, and 4:2:0. `raw` is decoded RGB, u8, as NumPy arrays.
-    #[arg(long, value_name = "HOW", default_value = "copy", help_heading = cli::RECIPE)]
-    encode: Encoding,
-
-    /// The size of pictures: shorter:N, longer:N or exact:HEIGHTxWIDTH.
-    ///
-    /// By antialiased bilinear filtering. N is the pixels of that side; smaller pictures
-    /// stay as they are.
-    #[arg(long, value_name = "SIZE", help_heading = cli::RECIPE)]
-    resize: Option<CacheResize>,
-
-    /// Write samples in a random order, of this seed (default: the source's order).
-    #[arg(long, value_name = "SEED", help_heading = cli::ORDER)]
-    shuffle: Option<u64>,
-
-    /// What a sample that gives no picture does.
-    ///
-    /// It ends the build (stop), or is left out and listed in its shard's manifest (skip).
-    /// So does a damaged tar of SRC: it ends
-    /// the build, or what it has lost is counted. What may pass (time that ran
-    /// out, killed workers, failing storage, a file that may not be read or goes while
-    /// the cache is built) ends the build in any case.
-    #[arg(long, value_enum, default_value_t = Policy::Stop, help_heading = cli::LIMITS)]
-    on_error: Policy,
+    #[command(flatten)]
+    options: BuildOptions,
 
     /// Worker processes; 0 decodes in this process. Default: the usable CPUs.
     #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     num_workers: Option<usize>,
 
-    /// Most pixels that an image may have (default: 178956970).
-    #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
-    max_pixels: Option<u64>,
-
-    /// Most memory that decoding one image may take, such as 256M (default: 512M).
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS)]
-    max_scratch: Option<u64>,
-
     /// What workers are kept from, beside their work: all system calls and files but those
     /// that they need (auto, as far as the system allows it; require), or nothing (off).
-    #[arg(long, value_name = "HOW", default_value = "auto", help_heading = cli::LIMITS)]
+    #[arg(long, default_value = "auto", value_parser = cli::one_of::<Sandbox>(&["auto", "require", "off"]), help_heading = cli::LIMITS)]
     sandbox: Sandbox,
 
     /// Most time that one sample may take.
@@ -97,20 +63,6 @@ pub struct BuildArgs {
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
-
-    /// Most bytes of a shard, such as 512M [256M, in at least eight shards].
-    ///
-    /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
-    /// the samples at most, so that a kill costs little.
-    #[arg(long, value_name = "SIZE", value_parser = units::shard_bytes, help_heading = cli::OUTPUT)]
-    shard_size: Option<u64>,
-
-    /// Make each shard of so many samples of SRC, so that it can be made alone.
-    ///
-    /// Shard K is made of the samples from K x N on, in the order of the cache, and its members
-    /// are named by place. So its bytes follow from SRC, options and K. Not with --shard-size.
-    #[arg(long, value_name = "N", conflicts_with = "shard_size", help_heading = cli::OUTPUT)]
-    shard_samples: Option<u64>,
 
     /// Make only share K of N of the shards, K from 0; needs --shard-samples.
     ///
@@ -161,30 +113,7 @@ fn src_help() -> String {
 
 const LIST: &str = "A list file whose paths are relative to SRC";
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Policy {
-    Stop,
-    Skip,
-}
-
 impl BuildArgs {
-    fn options(&self) -> BuildOptions {
-        let default = BuildOptions::default();
-        BuildOptions {
-            encode: self.encode,
-            resize: self.resize,
-            shard_size: self.shard_size,
-            shard_samples: self.shard_samples,
-            shuffle: self.shuffle,
-            on_error: match self.on_error {
-                Policy::Stop => OnBadSample::Stop,
-                Policy::Skip => OnBadSample::Skip,
-            },
-            max_pixels: self.max_pixels.unwrap_or(default.max_pixels),
-            max_scratch: self.max_scratch.unwrap_or(default.max_scratch),
-        }
-    }
-
     fn part(&self) -> BuildPart {
         match self.finish {
             true => BuildPart::Finish,
@@ -194,7 +123,7 @@ impl BuildArgs {
 
     fn builder(&self) -> Result<Builder> {
         let source = self.source.source(None)?;
-        let mut builder = Builder::new(source, &self.dst, self.options())
+        let mut builder = Builder::new(source, &self.dst, self.options)
             .force(self.force)
             .part(self.part())
             .launch(Launch::Exec)
@@ -288,7 +217,7 @@ fn print_fields(scan: Option<&ScanReport>) {
 /// What the build will take, before anything of it is written: on stderr, to
 /// whoever reads that.
 fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
-    let about = match args.encode {
+    let about = match args.options.encode {
         Encoding::Jpeg { .. } => "about ",
         _ => "",
     };

@@ -93,7 +93,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
 /// training takes.
 fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
     let mut rays = RaysArgs::parsed(args)?
-        .builder()
+        .builder()?
         .num_workers(workers)
         .build()?;
     // No lines come; their end ends this process.

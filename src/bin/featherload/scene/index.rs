@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use featherload::options::cli;
-use featherload::scene::{CameraCount, SceneSummary, Split, scene_svg};
+use featherload::scene::{CameraCount, SceneOptions, SceneSummary, Split, scene_svg};
 use featherload::{Lens, Result, Scene};
 
 use crate::outcome::Outcome;
 use crate::output;
-use crate::scene::args::SceneReading;
 
 /// Cameras that are listed for people; `--json` has all.
 const MOST_CAMERAS: usize = 8;
@@ -26,7 +25,7 @@ pub struct SceneArgs {
     samples: bool,
 
     #[command(flatten)]
-    reading: SceneReading,
+    reading: SceneOptions,
 
     /// Of a scene: draw its cameras and points, from above and from the side.
     #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
@@ -36,7 +35,7 @@ pub struct SceneArgs {
 impl SceneArgs {
     /// Whether `src` is to be read as a scene.
     pub fn is_scene(&self, src: &Path) -> bool {
-        let asked = self.scene || self.reading.is_given();
+        let asked = self.scene || self.reading != SceneOptions::default();
         let is_found = || Scene::detect(src).is_some() || Scene::conversion(src).is_some();
         asked || self.svg.is_some() || (!self.samples && is_found())
     }
@@ -46,7 +45,7 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
-    let mut options = args.reading.options();
+    let mut options = args.reading.clone();
     if let Some(pixels) = max_pixels {
         options.max_pixels = pixels;
     }

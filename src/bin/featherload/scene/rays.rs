@@ -37,8 +37,8 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
         return rss::measure_scene(&args);
     }
     if args.plan {
-        let forecast = args.builder().forecast_with_refusal()?;
-        let rays = output::grouped(args.rays);
+        let forecast = args.builder()?.forecast_with_refusal()?;
+        let rays = output::grouped(args.rays());
         let batches = ["batch", "batches"].map(|of| format!("{of} of {rays} rays"));
         return plan::print(args.scene(), forecast, &batches, args.json);
     }
@@ -49,7 +49,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
-    let mut rays = args.builder().build()?;
+    let mut rays = args.builder()?.build()?;
     let mut invalid = None;
     let see = |batch: &RayBatch, hash: Option<&mut XxHash3_128>| {
         if batch.on_device().is_none() {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, ValueEnum};
 use featherload::options::cli;
-use featherload::rays::{RaySampler, Rays, RaysBuilder};
+use featherload::rays::{RaySampler, RaysBuilder};
+use featherload::scene::{RaysOptions, SceneOptions, SceneSource};
 use featherload::{Error, Result};
 
-use crate::loader_args::RankArgs;
 use crate::run_length::parse_seconds;
-use crate::scene::args::{SceneReading, SceneRunArgs};
+use crate::scene::args::SceneRunArgs;
 use crate::worker_counts::{WorkerCounts, parse_counts};
 
 /// Draw batches of rays from a scene. Reports rays per second, start and memory.
@@ -22,11 +22,10 @@ pub struct RaysArgs {
     scene: PathBuf,
 
     #[command(flatten)]
-    pub reading: SceneReading,
+    reading: SceneOptions,
 
-    /// Rays of a step.
-    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_RAYS, help_heading = cli::ORDER)]
-    pub rays: u64,
+    #[command(flatten)]
+    options: RaysOptions,
 
     #[command(flatten)]
     pub run: SceneRunArgs,
@@ -46,13 +45,6 @@ pub struct RaysArgs {
     /// Pairs of pixels, at most N rows and columns apart.
     #[arg(long, value_name = "N", help_heading = cli::RECIPE)]
     pairs: Option<u32>,
-
-    /// Images that join at each step, so that the first steps need few; 0: all at once.
-    #[arg(long, value_name = "N", default_value_t = RaysBuilder::DEFAULT_JOINING, help_heading = cli::ORDER)]
-    joining: u32,
-
-    #[command(flatten)]
-    pub place: RankArgs,
 
     /// Draw the scene, and one more step's rays as dots in their colours.
     #[arg(long, value_name = "FILE", conflicts_with = "rss", help_heading = cli::OUTPUT)]
@@ -102,8 +94,15 @@ impl RaysArgs {
         &self.scene
     }
 
-    pub fn builder(&self) -> RaysBuilder {
-        let sampler = match (self.patches, self.pairs, self.sampler) {
+    /// Rays of a step.
+    pub fn rays(&self) -> u64 {
+        self.options.rays.unwrap_or(RaysBuilder::DEFAULT_RAYS)
+    }
+
+    pub fn builder(&self) -> Result<RaysBuilder> {
+        let mut options = self.options.clone();
+        options.depths = self.run.depths(options.depths);
+        options.sampler = Some(match (self.patches, self.pairs, self.sampler) {
             (Some(size), ..) => RaySampler::Patches {
                 size,
                 dilation: self.dilation,
@@ -111,12 +110,8 @@ impl RaysArgs {
             (None, Some(radius), _) => RaySampler::Pairs { radius },
             (None, None, Spread::Uniform) => RaySampler::Uniform,
             (None, None, Spread::ByImage) => RaySampler::ByImage,
-        };
-        self.run
-            .apply(Rays::builder(self.reading.source(&self.scene)))
-            .rays(self.rays)
-            .sampler(sampler)
-            .joining(self.joining)
-            .rank(self.place.rank().unwrap_or_default())
+        });
+        let scene = SceneSource::Path(self.scene.clone(), self.reading.clone());
+        Ok(self.run.apply(options.builder(scene)?))
     }
 }

@@ -6,14 +6,14 @@ use std::time::Instant;
 use clap::Args;
 use featherload::Result;
 use featherload::options::cli;
+use featherload::scene::{SceneOptions, SceneSource, ViewsOptions};
 use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use crate::loader_args::RankArgs;
 use crate::outcome::Outcome;
 use crate::output;
-use crate::scene::args::{SceneReading, SceneRunArgs};
+use crate::scene::args::SceneRunArgs;
 use crate::scene::plan;
 use crate::scene::run::{self, RunTexts, Seen};
 
@@ -26,25 +26,13 @@ pub struct ViewsArgs {
     scene: PathBuf,
 
     #[command(flatten)]
-    reading: SceneReading,
+    reading: SceneOptions,
+
+    #[command(flatten)]
+    options: ViewsOptions,
 
     #[command(flatten)]
     run: SceneRunArgs,
-
-    /// Straighten images: as a pinhole camera sees them, masks and depths with them.
-    #[arg(long, help_heading = cli::RECIPE)]
-    undistort: bool,
-
-    /// Give images as floats from 0 to 1: four bytes a number instead of one.
-    #[arg(long, help_heading = cli::RECIPE)]
-    float: bool,
-
-    /// Show images in the scene's order, and not in a new random one each epoch.
-    #[arg(long, help_heading = cli::ORDER)]
-    no_shuffle: bool,
-
-    #[command(flatten)]
-    place: RankArgs,
 
     /// Print the memory of the run before it begins, and end: what takes how much, and whether
     /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
@@ -74,20 +62,18 @@ struct Rates {
 }
 
 impl ViewsArgs {
-    fn builder(&self) -> ViewsBuilder {
-        self.run
-            .apply(Views::builder(self.reading.source(&self.scene)))
-            .undistort(self.undistort)
-            .float(self.float)
-            .shuffle(!self.no_shuffle)
-            .rank(self.place.rank().unwrap_or_default())
+    fn builder(&self) -> Result<ViewsBuilder> {
+        let mut options = self.options.clone();
+        options.depths = self.run.depths(options.depths);
+        let scene = SceneSource::Path(self.scene.clone(), self.reading.clone());
+        Ok(self.run.apply(options.builder(scene)?))
     }
 }
 
 pub fn run(args: ViewsArgs) -> Result<Outcome> {
     let began = Instant::now();
     if args.plan {
-        let forecast = args.builder().forecast_with_refusal()?;
+        let forecast = args.builder()?.forecast_with_refusal()?;
         let views = ["view".to_owned(), "views".to_owned()];
         return plan::print(&args.scene, forecast, &views, args.json);
     }
@@ -95,7 +81,7 @@ pub fn run(args: ViewsArgs) -> Result<Outcome> {
 }
 
 fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
-    let mut views = args.builder().build()?;
+    let mut views = args.builder()?.build()?;
     let see = |view: &View, hash: Option<&mut XxHash3_128>| {
         if let Some(hash) = hash {
             add(hash, view)?;

@@ -278,7 +278,7 @@ fn lists_of_a_scene_say_what_is_for_what() {
         "{e}"
     );
     let options = SceneOptions {
-        split: Some(SplitBy::Interval(2)),
+        split_by: Some(SplitBy::Interval(2)),
         ..SceneOptions::default()
     };
     std::fs::remove_file(folder.join("test_list.txt")).unwrap();

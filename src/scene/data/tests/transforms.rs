@@ -268,7 +268,7 @@ fn listed_frames_are_for_what_they_are_listed_for() {
     assert!(notes.contains("5 frames are in no list"), "{notes}");
     // Asked for another split, the lists do not count.
     let options = SceneOptions {
-        split: Some(SplitBy::Interval(5)),
+        split_by: Some(SplitBy::Interval(5)),
         ..SceneOptions::default()
     };
     assert_eq!(
@@ -295,7 +295,7 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
     );
     let by = |split| {
         let options = SceneOptions {
-            split: Some(split),
+            split_by: Some(split),
             ..SceneOptions::default()
         };
         folder.open(&options)

@@ -117,17 +117,7 @@ impl SceneKind for RayKind {
         let draws = (facts.seed, options.joining);
         let (table, masks) = table(&read.chosen, options.sampler, draws, &read.words)?;
         let table = Arc::new(table);
-        let state = RaysState {
-            version: RaysState::VERSION,
-            step: facts.step,
-            seed: facts.seed,
-            sampler: options.sampler,
-            joining: options.joining,
-            split: facts.split,
-            downscale: facts.downscale,
-            images: facts.images,
-            scene: facts.scene,
-        };
+        let state = RaysState::new(facts, options.sampler, options.joining);
         let kind = Self {
             table: table.clone(),
             rays: options.rays,

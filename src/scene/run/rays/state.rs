@@ -2,75 +2,26 @@
 //!
 //! In the consumer. A few numbers and a fingerprint: what a checkpoint keeps.
 
-use serde::{Deserialize, Serialize};
-
-use crate::scene::data::Split;
 use crate::scene::draw::RaySampler;
-use crate::scene::run::SceneState;
+use crate::scene::run::state::scene_state;
 
-/// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).
-///
-/// The rank is left out: where processes train together one of them keeps the state, and
-/// each goes on with it. So is the number of rays, which may change from step to step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct RaysState {
-    /// Version of this form.
-    pub version: u32,
-    /// The step that comes next.
-    pub step: u64,
-    pub seed: u64,
-    pub sampler: RaySampler,
-    /// Images that join at each step.
-    pub joining: u32,
-    pub split: Split,
-    pub downscale: u32,
-    /// Images of the split.
-    pub images: u64,
-    /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
-    /// and colours are no part of it.
-    pub scene: String,
-}
-
-impl RaysState {
-    /// The version that this crate writes and reads.
-    pub const VERSION: u32 = 1;
-}
-
-impl SceneState for RaysState {
-    fn step(&self) -> u64 {
-        self.step
-    }
-
-    fn at(&self, step: u64) -> Self {
-        Self {
-            step,
-            ..self.clone()
-        }
-    }
-
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let sampler = serde_json::to_string(&self.sampler).unwrap_or_default();
-        vec![
-            ("the version of the state", self.version.to_string()),
-            ("seed", self.seed.to_string()),
-            ("sampler", sampler),
-            ("joining", self.joining.to_string()),
-            ("split", self.split.name().to_owned()),
-            ("downscale", self.downscale.to_string()),
-            ("the number of images", self.images.to_string()),
-            (
-                "the scene (cameras, poses, sizes, times, masks)",
-                self.scene.clone(),
-            ),
-        ]
+scene_state! {
+    /// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).
+    ///
+    /// The rank is left out: where processes train together one of them keeps the state, and
+    /// each goes on with it. So is the number of rays, which may change from step to step.
+    RaysState {
+        sampler: RaySampler = "sampler",
+        /// Images that join at each step.
+        joining: u32 = "joining",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::data::Split;
+    use crate::scene::run::SceneState;
 
     fn state() -> RaysState {
         RaysState {

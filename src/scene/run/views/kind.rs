@@ -161,18 +161,8 @@ impl SceneKind for ViewKind {
                 MAPS_KEY,
             )?),
         };
-        let state = ViewsState {
-            version: ViewsState::VERSION,
-            step: facts.step,
-            seed: facts.seed,
-            shuffle: options.shuffles,
-            world: options.rank.world,
-            split: facts.split,
-            downscale: facts.downscale,
-            undistort: options.undistort,
-            images: facts.images,
-            scene: facts.scene,
-        };
+        let world = options.rank.world;
+        let state = ViewsState::new(facts, options.shuffles, world, options.undistort);
         let images = 0..frames.frames.len();
         let cameras = images.filter_map(|image| plan.shown.camera(&frames, image));
         let kind = Self {

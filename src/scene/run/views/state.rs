@@ -2,75 +2,26 @@
 //!
 //! In the consumer. A few numbers and a fingerprint: what a checkpoint keeps.
 
-use serde::{Deserialize, Serialize};
+use crate::scene::run::state::scene_state;
 
-use crate::scene::data::Split;
-use crate::scene::run::SceneState;
-
-/// From where a run of views goes on ([`Views::state`](crate::views::Views::state)).
-///
-/// The rank is left out: where processes train together one of them keeps the state, and
-/// each goes on with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ViewsState {
-    /// Version of this form.
-    pub version: u32,
-    /// The step that comes next.
-    pub step: u64,
-    pub seed: u64,
-    pub shuffle: bool,
-    /// Processes that take turns.
-    pub world: u32,
-    pub split: Split,
-    pub downscale: u32,
-    pub undistort: bool,
-    /// Images of the split.
-    pub images: u64,
-    /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
-    /// and colours are no part of it.
-    pub scene: String,
-}
-
-impl ViewsState {
-    /// The version that this crate writes and reads.
-    pub const VERSION: u32 = 1;
-}
-
-impl SceneState for ViewsState {
-    fn step(&self) -> u64 {
-        self.step
-    }
-
-    fn at(&self, step: u64) -> Self {
-        Self {
-            step,
-            ..self.clone()
-        }
-    }
-
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("the version of the state", self.version.to_string()),
-            ("seed", self.seed.to_string()),
-            ("shuffle", self.shuffle.to_string()),
-            ("the number of ranks", self.world.to_string()),
-            ("split", self.split.name().to_owned()),
-            ("downscale", self.downscale.to_string()),
-            ("undistort", self.undistort.to_string()),
-            ("the number of images", self.images.to_string()),
-            (
-                "the scene (cameras, poses, sizes, times, masks)",
-                self.scene.clone(),
-            ),
-        ]
+scene_state! {
+    /// From where a run of views goes on ([`Views::state`](crate::views::Views::state)).
+    ///
+    /// The rank is left out: where processes train together one of them keeps the state, and
+    /// each goes on with it.
+    ViewsState {
+        shuffle: bool = "shuffle",
+        /// Processes that take turns.
+        world: u32 = "the number of ranks",
+        undistort: bool = "undistort",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::data::Split;
+    use crate::scene::run::SceneState;
 
     fn state() -> ViewsState {
         ViewsState {
