@@ -6,7 +6,7 @@ use std::path::Path;
 use featherload::{Error, Result, RowFault};
 use serde::Serialize;
 
-use crate::output::WholeFile;
+use crate::output::{self, WholeFile};
 
 /// Samples that are named to people.
 const EXAMPLES: usize = 5;
@@ -115,10 +115,7 @@ impl Failures {
 }
 
 fn write(file: &mut WholeFile, failure: &Failure) -> Result<()> {
-    let mut line = serde_json::to_vec(failure)
-        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    line.push(b'\n');
-    file.add(&line)
+    file.add(format!("{}\n", output::json_text(failure)?).as_bytes())
 }
 
 /// Failures of one kind, and some of them to be named.

@@ -58,14 +58,13 @@ impl Started {
 pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcome> {
     let workers = setup.worker_count(args.run.one_count()?);
     let mut report = one(args, setup, workers, began)?;
-    if args.json {
-        output::json(&report)?;
-    } else {
-        report.print(args.verbose, args.failures.as_deref())?;
-    }
+    let file = args.failures.as_deref();
+    output::report(&report, args.json, |report| {
+        report.print(args.verbose, file)
+    })?;
     match report.unwritten.take() {
         Some(e) => Err(e),
-        None => Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted)),
+        None => Ok(Outcome::of_run()),
     }
 }
 
@@ -281,10 +280,12 @@ fn report(
         {
             // Advice alone: what fails here ends no run.
             scaled_gain::measure(setup, loader, workers, decode).unwrap_or_else(|e| {
-                output::complain(&format!(
-                    "featherload: the gain of --decode scaled was not measured: {}",
-                    flags::in_place(&e.to_string())
-                ));
+                if interrupt::caught().is_none() {
+                    output::complain(&format!(
+                        "featherload: the gain of --decode scaled was not measured: {}",
+                        flags::in_place(&e.to_string())
+                    ));
+                }
                 None
             })
         }
@@ -410,8 +411,7 @@ fn gpu_decoding(
 /// Whole or not at all, also if the machine stops: a state that was cut off is
 /// worse than the last one.
 fn write_state(file: &Path, state: &State) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(state)
+    let text = serde_json::to_string_pretty(state)
         .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    text.push(b'\n');
-    output::write_whole(file, &text)
+    output::write_whole(file, format!("{text}\n").as_bytes())
 }

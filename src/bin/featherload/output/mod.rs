@@ -26,9 +26,24 @@ const LONGEST_LINE: usize = 16 << 10;
 
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
-    let text =
-        serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))?;
-    write(&harmless_json(&text))
+    write(&harmless_json(&json_text(value)?))
+}
+
+/// Prints a report, for programs or for people.
+pub fn report<T: Serialize>(
+    report: &T,
+    as_json: bool,
+    print: impl FnOnce(&T) -> Result<()>,
+) -> Result<()> {
+    match as_json {
+        true => json(report),
+        false => print(report),
+    }
+}
+
+/// A value for another process, or a file.
+pub fn json_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))
 }
 
 /// The same JSON without what a terminal obeys: JSON escapes C0 itself, this does the rest.

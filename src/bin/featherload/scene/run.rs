@@ -130,17 +130,6 @@ pub fn measure<K: SceneKind>(
     })
 }
 
-/// The outcome of a command; a run that a signal broke off failed by the signal.
-pub fn outcome(done: Result<Outcome>) -> Result<Outcome> {
-    match done {
-        Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
-            Some(signal) => Ok(Outcome::Interrupted(signal)),
-            None => Err(e),
-        },
-        other => other,
-    }
-}
-
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report<'a, R: Serialize, W: Serialize> {
@@ -202,7 +191,9 @@ impl<W: Serialize> RunMeasurement<W> {
             run.workers.len(),
         ))?;
         output::line("")?;
-        interrupt::print_interrupted()?;
+        if interrupt::caught().is_some() {
+            output::line("  interrupted    the figures are of what ran")?;
+        }
         output::line(&format!(
             "  {}   {} after {:.0} ms{}",
             texts.rate,
