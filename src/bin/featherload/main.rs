@@ -127,12 +127,10 @@ fn run() -> ExitCode {
         Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
-    let matches = match help::command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(e) => return misuse(&e),
-    };
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
+    let parsed = help::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(e) => return misuse(&e),
     };
     // Of every command: the first process of a container is not ended by a signal that it does not

@@ -52,7 +52,7 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, part: Part) -> Result<Outcome> {
         .build()?;
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
-    let recipe = setup.recipe()?;
+    let recipe = setup.options.recipe()?;
     let bar = output::steps(u64::from(args.pairs), "pairs", !args.json);
     let pairs = measure(args, (part, &recipe), &mut loader, workers, &bar);
     bar.finish_and_clear();

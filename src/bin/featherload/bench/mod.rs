@@ -60,8 +60,9 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if args.verify && !is_good(args)? {
         return Ok(Outcome::CheckFailed);
     }
-    if args.replay.is_some() && setup.decode_on() == DecodeOn::Auto {
-        setup.options().decode_on = Some(DecodeOn::Cpu);
+    if args.replay.is_some() && setup.options.loader.decode_on.unwrap_or_default() == DecodeOn::Auto
+    {
+        setup.options.loader.decode_on = Some(DecodeOn::Cpu);
     }
     match (args.ceiling, args.replay) {
         (Some(part), _) => against_ceiling::run(args, &setup, part),

@@ -120,7 +120,7 @@ pub fn one(
         written = write_state(file, &broken_off.unwrap_or_else(|| loader.state()));
     }
     if let Err(e) = ended {
-        if let (_, Err(e)) | (Err(e), _) = (written, seen.counts.failures.finish().1) {
+        if let (_, Err(e)) | (Err(e), _) = (written, seen.counts.failures.finish()) {
             output::complain(&format!("featherload: {e}"));
         }
         return Err(consumer::suggest_policy(e));
@@ -306,7 +306,8 @@ fn report(
         },
         shares,
     };
-    let (failures, written) = counts.failures.finish();
+    let mut failures = counts.failures;
+    let written = failures.finish();
     let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
     let m = &memory.memory;
     let processes = m
@@ -323,12 +324,12 @@ fn report(
         pss_total_mib: output::mib(m.pss_bytes),
         memory_mib: output::mib(r.ring_bytes + processes),
         processes_mib: output::mib(processes),
-        jpegs: (setup.device() != Device::Cpu).then(|| loader.jpegs().clone()),
+        jpegs: (setup.options.loader.device != Device::Cpu).then(|| loader.jpegs().clone()),
         gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
         device,
         samples: counts.samples,
         failed: failures.rows,
-        failed_samples: failures.samples,
+        failed_samples: failures.count_samples(),
         skipped: failures.rows - failures.substituted,
         substituted: failures.substituted,
         repeated: counts.repeated,
@@ -365,7 +366,7 @@ fn facts(
     digest: &Option<StreamDigest>,
 ) -> Result<Facts> {
     // Moves do not depend on the picture's size; one of a photo's.
-    let outline = Outline::of(&setup.recipe()?, (480, 640))?;
+    let outline = Outline::of(&setup.options.recipe()?, (480, 640))?;
     // The first row has the size of one scale: a cache must be large enough for all.
     let scales = loader.plan().options().multi_scale.as_ref();
     let sides = scales.map(|scales| {
@@ -397,13 +398,18 @@ fn gpu_decoding(
     subject: &Subject,
 ) -> GpuDecoding {
     let is_used = r.device.is_some_and(|d| d.jpegs.pictures > 0);
-    let is_possible = setup.device() != Device::Cpu
+    let is_possible = setup.options.loader.device != Device::Cpu
         && loader.state().profile.hand_over == "crops"
         && subject.kind == JPEG;
     match is_used {
         true => GpuDecoding::Used,
         // Where `auto` could not, its reason holds.
-        false if is_possible && setup.decode_on() == DecodeOn::Cpu => GpuDecoding::Unused,
+        false
+            if is_possible
+                && setup.options.loader.decode_on.unwrap_or_default() == DecodeOn::Cpu =>
+        {
+            GpuDecoding::Unused
+        }
         false => GpuDecoding::Impossible,
     }
 }

@@ -31,7 +31,7 @@ pub fn measure(
     if loader.state().profile.decode != DecodeMode::Full.name() || plan.multi_scale.is_some() {
         return Ok(None);
     }
-    let recipe = setup.recipe()?;
+    let recipe = setup.options.recipe()?;
     let rate = |mode| {
         let recipe = recipe.clone().with_decode(mode);
         let part = CeilingPart::Crop;

@@ -32,7 +32,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(
+    pub fn new(
         verdict: Verdict,
         name: &'static str,
         value: impl Into<String>,

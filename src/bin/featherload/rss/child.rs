@@ -62,7 +62,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let args = RssArgs::try_parse_from(std::iter::once(own_name).chain(args))
         .map_err(|e| Error::config(e.to_string()))?;
     let setup = Setup::new(&args.loader, &args.source)?;
-    let source = setup.source()?;
+    let source = setup.options.data()?;
     let epochs = args.epochs.unwrap_or(u64::MAX);
     let builder = setup.builder(source)?;
     let mut loader = builder.num_workers(workers).epochs(epochs).build()?;

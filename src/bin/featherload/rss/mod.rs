@@ -42,8 +42,8 @@ pub fn run(args: RssArgs) -> Result<Outcome> {
 /// most.
 fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
     let setup = Setup::new(&args.loader, &args.source)?;
-    let source = setup.source()?;
-    setup.recipe()?;
+    let source = setup.options.data()?;
+    setup.options.recipe()?;
     setup.warn();
     if args.max_slope_mib.is_some() && args.num_workers.0.iter().filter(|n| **n > 0).count() < 2 {
         return Err(Error::config(
@@ -68,9 +68,9 @@ fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<Outcome> {
         Ok(row)
     })?;
     let mut report = RssReport {
-        source: setup.source_name(),
+        source: setup.options.source_name(),
         recipe: args.loader.options.recipe_name().to_owned(),
-        batch: setup.batch(),
+        batch: setup.options.batch(),
         depth: args.loader.depth(),
         samples: ready.samples,
         scan: ready.scan,

@@ -3,31 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use featherload::options::{cli, units};
 use featherload::scene::{
     Center, ImageOrder, Orientation, SceneFormat, SceneOptions, Split, SplitBy,
 };
 use featherload::scene::{SceneBuilder, SceneKind, SceneSource};
 use featherload::{Device, Sandbox};
-
-/// Frames of a scene.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum SplitArg {
-    Train,
-    Eval,
-    Test,
-}
-
-impl From<SplitArg> for Split {
-    fn from(said: SplitArg) -> Self {
-        match said {
-            SplitArg::Train => Self::Train,
-            SplitArg::Eval => Self::Eval,
-            SplitArg::Test => Self::Test,
-        }
-    }
-}
 
 /// How a scene is read.
 #[derive(Debug, Args)]
@@ -135,8 +117,8 @@ pub struct SceneRunArgs {
     start: u64,
 
     /// Which frames are used.
-    #[arg(long, value_enum, default_value_t = SplitArg::Train, help_heading = cli::SOURCE)]
-    split: SplitArg,
+    #[arg(long, default_value = "train", value_parser = cli::one_of::<Split>(&Split::ALL.map(Split::name)), help_heading = cli::SOURCE)]
+    split: Split,
 
     /// Leave masks out: rays are drawn from masked pixels too, and views have no mask.
     #[arg(long, help_heading = cli::RECIPE)]
@@ -225,7 +207,7 @@ impl SceneRunArgs {
     pub fn apply<K: SceneKind>(&self, builder: SceneBuilder<K>) -> SceneBuilder<K> {
         let mut builder = builder
             .start(self.start)
-            .split(self.split.into())
+            .split(self.split)
             .masks(!self.no_masks)
             .alpha(self.alpha)
             .downscale(self.downscale)
@@ -236,35 +218,35 @@ impl SceneRunArgs {
         if self.depths || self.no_depths {
             builder = builder.depths(self.depths);
         }
-        if let Some(workers) = self.num_workers {
-            builder = builder.num_workers(workers);
-        }
-        if let Some(depth) = self.depth {
-            builder = builder.depth(depth);
-        }
-        if let Some(bytes) = self.gpu_memory_limit {
-            builder = builder.gpu_memory_limit(bytes);
-        }
-        if let Some(bytes) = self.memory_limit {
-            builder = builder.memory_limit(bytes);
-        }
-        if let Some(folder) = &self.store_folder {
-            builder = builder.store_folder(folder);
-        }
-        if let Some(limit) = self.row_limit {
-            builder = builder.row_limit(limit);
-        }
-        if let Some(pixels) = self.max_pixels {
-            builder = builder.max_pixels(pixels);
-        }
-        if let Some(bytes) = self.max_scratch {
-            builder = builder.max_scratch(bytes);
-        }
+        builder = with(builder, self.num_workers, SceneBuilder::num_workers);
+        builder = with(builder, self.depth, SceneBuilder::depth);
+        builder = with(
+            builder,
+            self.gpu_memory_limit,
+            SceneBuilder::gpu_memory_limit,
+        );
+        builder = with(builder, self.memory_limit, SceneBuilder::memory_limit);
+        builder = with(
+            builder,
+            self.store_folder.as_ref(),
+            SceneBuilder::store_folder,
+        );
+        builder = with(builder, self.row_limit, SceneBuilder::row_limit);
+        builder = with(builder, self.max_pixels, SceneBuilder::max_pixels);
+        builder = with(builder, self.max_scratch, SceneBuilder::max_scratch);
         if let Some(every) = self.kill_workers_every {
             use featherload::internals::Drilled;
             builder = builder.kill_workers_every(Duration::from_millis(every.max(1)));
         }
         builder
+    }
+}
+
+/// The builder with an option set, where it is given.
+fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
     }
 }
 

@@ -216,7 +216,12 @@ impl<W: Serialize> RunMeasurement<W> {
             texts.unit,
         ))?;
         if let Some(device) = &run.device {
-            output::device_memory(device)?;
+            output::line(&format!(
+                "  {:>8.1} MiB of the device, {:.1} planned; {:.1} MiB of the host pinned",
+                output::mib(device.used_bytes),
+                output::mib(device.planned_bytes),
+                output::mib(device.pinned_bytes),
+            ))?;
         }
         let all: f64 = texts.stages.iter().map(|(_, seconds)| seconds).sum();
         let share = |seconds: f64| (100.0 * seconds / all.max(1e-9)).round();
