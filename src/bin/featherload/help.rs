@@ -22,109 +22,50 @@ const NAME: &str = "featherload";
 const MOST: usize = 10;
 
 /// Options on the first page of a command that has many.
-const FIRST: &[&str] = &[
-    "batch-size",
-    "device",
-    "draws",
-    "encode",
-    "epochs",
-    "force",
-    "ids",
-    "json",
-    "limit",
-    "memory-limit",
-    "no-headers",
-    "num-workers",
-    "on-error",
-    "out",
-    "picture",
-    "plan",
-    "rays",
-    "recipe",
-    "resize",
-    "rows",
-    "sample",
-    "save",
-    "scene",
-    "shard-size",
-    "shuffle",
-    "split",
-    "steps",
-    "undistort",
-    "verbose",
-    "write-idx",
-];
+const FIRST: &str = "batch-size device draws encode epochs force ids json limit memory-limit \
+                     no-headers num-workers on-error out picture plan rays recipe resize rows \
+                     sample save scene shard-size shuffle split steps undistort verbose write-idx";
 
-/// Commands as they are typed, each with what it does where that is not plain.
-fn examples(command: &str) -> &'static [(&'static str, &'static str)] {
-    match command {
-        NAME => &[
-            ("featherload demo /tmp/demo", "256 photo-like JPEGs"),
-            (
-                "featherload bench /tmp/demo",
-                "how fast, and why not faster",
-            ),
-            ("featherload plan /tmp/demo --memory-limit 1G", ""),
-        ],
-        "bench" => &[
-            ("featherload bench DIR", "train224, batch 64, all cores"),
-            (
-                "featherload bench DIR --num-workers 1,2,4",
-                "which number is enough",
-            ),
-            ("featherload bench DIR --recipe recipe.yaml --epochs 3", ""),
-            ("featherload bench 'DIR/train-{000..123}.tar'", "shards"),
-            (
-                "featherload bench DIR --on-error skip --failures bad.jsonl",
-                "",
-            ),
-        ],
-        "plan" => &[
-            ("featherload plan", "train224 on 1920 x 1080 pixels"),
-            ("featherload plan DIR --num-workers 8 --memory-limit 2G", ""),
-            (
-                "featherload plan --recipe recipe.yaml --picture 480x640",
-                "",
-            ),
-        ],
-        "preview" => &[
-            ("featherload preview DIR", "4 samples, 4 draws of train224"),
-            (
-                "featherload preview DIR --recipe recipe.yaml --out grid.png",
-                "",
-            ),
-        ],
-        "rss" => &[
-            ("featherload rss DIR", "memory of 1 to 16 workers"),
-            (
-                "featherload rss DIR --num-workers 4 --epochs 20",
-                "does it grow?",
-            ),
-        ],
-        "build" => &[
-            ("featherload cache build DIR CACHE", "the files as they are"),
-            (
-                "featherload cache build DIR CACHE --encode jpeg:90 --resize shorter:256",
-                "",
-            ),
-        ],
-        "index" => &[
-            ("featherload index DIR", "counts, sizes, unreadable files"),
-            (
-                "featherload index DIR --save names.index",
-                "then: bench names.index",
-            ),
-        ],
-        "rays" => &[
-            ("featherload rays SCENE --plan", "what it will take"),
-            ("featherload rays SCENE --rays 8192 --steps 100", ""),
-        ],
-        "views" => &[
-            ("featherload views SCENE --plan", "what it will take"),
-            ("featherload views SCENE --undistort --steps 100", ""),
-        ],
-        _ => &[],
-    }
+/// Commands as they are typed, each with what it does where that is not plain, under the command
+/// whose page has them.
+const EXAMPLES: &str = "
+featherload
+  featherload demo /tmp/demo                    256 photo-like JPEGs
+  featherload bench /tmp/demo                   how fast, and why not faster
+  featherload plan /tmp/demo --memory-limit 1G
+bench
+  featherload bench DIR                         train224, batch 64, all cores
+  featherload bench DIR --num-workers 1,2,4     which number is enough
+  featherload bench DIR --recipe recipe.yaml --epochs 3
+  featherload bench 'DIR/train-{000..123}.tar'  shards
+  featherload bench DIR --on-error skip --failures bad.jsonl
+plan
+  featherload plan                              train224 on 1920 x 1080 pixels
+  featherload plan DIR --num-workers 8 --memory-limit 2G
+  featherload plan --recipe recipe.yaml --picture 480x640
+preview
+  featherload preview DIR                       4 samples, 4 draws of train224
+  featherload preview DIR --recipe recipe.yaml --out grid.png
+rss
+  featherload rss DIR                           memory of 1 to 16 workers
+  featherload rss DIR --num-workers 4 --epochs 20  does it grow?
+build
+  featherload cache build DIR CACHE             the files as they are
+  featherload cache build DIR CACHE --encode jpeg:90 --resize shorter:256
+index
+  featherload index DIR                         counts, sizes, unreadable files
+  featherload index DIR --save names.index      then: bench names.index
+rays
+  featherload rays SCENE --plan                 what it will take
+  featherload rays SCENE --rays 8192 --steps 100
+views
+  featherload views SCENE --plan                what it will take
+  featherload views SCENE --undistort --steps 100
+";
+
+fn examples(command: &str) -> impl Iterator<Item = &'static str> {
+    let behind = EXAMPLES.lines().skip_while(move |line| *line != command);
+    behind.skip(1).take_while(|line| line.starts_with("  "))
 }
 
 /// The command line, with pages.
@@ -146,7 +87,7 @@ fn paged(command: Command, most: usize) -> Command {
     let (many, hides) = (options > MOST, options > most);
     let command = command.mut_args(|arg| {
         let name = long(&arg);
-        let first = name.is_none_or(|name| FIRST.contains(&name.as_str()));
+        let first = name.is_none_or(|name| FIRST.split(' ').any(|first| first == name));
         let arg = arg.hide_short_help(hides && !first);
         match many {
             true => arg,
@@ -186,18 +127,11 @@ fn paged(command: Command, most: usize) -> Command {
 
 /// Examples, and what the command says beside.
 fn after(command: &Command) -> String {
-    let examples = examples(command.get_name()).iter().map(|(typed, does)| {
-        let line = format!("  {typed:<44}  {does}");
-        line.trim_end().to_owned()
-    });
-    let examples: Vec<String> = examples.collect();
     let said = command.get_after_help().map(ToString::to_string);
+    let examples: Vec<&str> = examples(command.get_name()).collect();
     let examples = (!examples.is_empty()).then(|| format!("Examples:\n{}", examples.join("\n")));
-    [said, examples]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join("\n\n")
+    let parts: Vec<String> = said.into_iter().chain(examples).collect();
+    parts.join("\n\n")
 }
 
 /// Print completions for a shell: `source <(featherload completions bash)`.
@@ -275,8 +209,8 @@ mod tests {
                     .map(str::to_owned),
             );
         });
-        for name in FIRST {
-            assert!(known.contains(*name), "{name}");
+        for name in FIRST.split(' ') {
+            assert!(known.contains(name), "{name}");
         }
     }
 
@@ -292,13 +226,22 @@ mod tests {
 
     #[test]
     fn examples_are_command_lines() {
+        let mut seen = 0;
         each(&command(), &mut |sub| {
-            for (typed, does) in examples(sub.get_name()) {
+            for line in examples(sub.get_name()) {
+                let (typed, does) = line.trim_start().split_once("  ").unwrap_or((line, ""));
                 let parsed = command().try_get_matches_from(typed.split_whitespace());
                 assert!(parsed.is_ok(), "{typed}: {:?}", parsed.err());
-                let line = 2 + typed.len().max(44) + if does.is_empty() { 0 } else { 2 };
-                assert!(line + does.len() <= output::fields::WIDTH, "{typed}");
+                assert!(line.len() <= output::fields::WIDTH, "{line}");
+                let does = does.trim_start();
+                assert!(
+                    does.is_empty() || line == format!("  {typed:<44}  {does}"),
+                    "{line}"
+                );
+                seen += 1;
             }
         });
+        let all = EXAMPLES.lines().filter(|line| line.starts_with("  "));
+        assert_eq!(seen, all.count(), "one is under the name of no command");
     }
 }

@@ -176,7 +176,7 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
     let survey = if args.no_headers || in_store {
         None
     } else {
-        let bar = output::progress(index.len(), !args.json);
+        let bar = output::progress_of(index.len(), "images", !args.json);
         let mut options = SurveyOptions::default();
         if let Some(pixels) = args.max_pixels {
             options.max_pixels = pixels;

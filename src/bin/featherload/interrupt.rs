@@ -118,18 +118,19 @@ pub fn caught() -> Option<i32> {
     }
 }
 
-/// The same, behind a failure that a signal to the whole process group may have
+/// # Errors
+/// A signal came: the run is broken off.
+pub fn check() -> Result<()> {
+    match caught() {
+        Some(_) => Err(Error::worker("interrupted")),
+        None => Ok(()),
+    }
+}
+
+/// The signal that came, behind a failure that a signal to the whole process group may have
 /// caused: it ends a child in the instant in which it comes here. While the
 /// loader is built the process ends in this call.
 pub fn caught_behind_failure() -> Option<i32> {
     std::thread::sleep(SAME_SIGNAL);
     caught()
-}
-
-/// Of a run that a signal ended: what the figures are of.
-pub fn print_interrupted() -> Result<()> {
-    match caught() {
-        Some(_) => output::line("  interrupted    the figures are of what ran"),
-        None => Ok(()),
-    }
 }

@@ -1,9 +1,8 @@
 //! Arguments that describe a loader.
 
 use clap::{Args, ValueEnum};
-use featherload::forecast::RunShape;
 use featherload::options::{LoaderOptions, cli};
-use featherload::{Error, LoaderBuilder, Result};
+use featherload::LoaderBuilder;
 
 use crate::sampler_args::SamplerArgs;
 
@@ -35,17 +34,5 @@ impl LoaderArgs {
     /// Slots of the ring, where no memory limit makes them fewer.
     pub fn depth(&self) -> u32 {
         self.options.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
-    }
-
-    /// What a forecast without data goes by.
-    pub fn run_shape(&self, workers: usize, batch: u32) -> Result<RunShape> {
-        let workers = u32::try_from(workers)
-            .map_err(|_| Error::config(format!("{workers} workers are too many")))?;
-        Ok(RunShape {
-            workers,
-            batch,
-            depth: self.options.depth,
-            memory_limit: self.options.memory_limit,
-        })
     }
 }

@@ -8,7 +8,8 @@
 //! - `loader_args`, `run_args`, `sampler_args`, `worker_counts`: arguments that several have;
 //!   `setup`: from them to a loader; `consumer`: what a run has in common; `outcome`: how a
 //!   command ended;
-//! - `ceiling`: the decoder alone, in processes of its own; `digest`: of batches;
+//! - `ceiling`: the decoder alone, in processes of its own; `line_process`: one of these, and those
+//!   of `rss`; `digest`: of batches;
 //!   `run_length`: runs that are too short for a rate;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
 //! - `output`: printing; `outputs`: no file is written that is read; `failure`: an error as JSON;
@@ -31,6 +32,7 @@ mod flags;
 mod help;
 mod index;
 mod interrupt;
+mod line_process;
 mod loader_args;
 mod members;
 mod ops;
@@ -125,12 +127,10 @@ fn run() -> ExitCode {
         Some(rss::CHILD_COMMAND) => return rss::child(std::env::args_os().skip(2)),
         _ => {}
     }
-    let matches = match help::command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(e) => return misuse(&e),
-    };
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
+    let parsed = help::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(e) => return misuse(&e),
     };
     // Of every command: the first process of a container is not ended by a signal that it does not

@@ -29,10 +29,7 @@ pub fn run(args: OpsArgs) -> Result<Outcome> {
             names.join(", ")
         )));
     };
-    match args.json {
-        true => output::json(op)?,
-        false => explain(op)?,
-    }
+    output::report(op, args.json, explain)?;
     Ok(Outcome::Done)
 }
 

@@ -1,5 +1,9 @@
 //! How a command ended.
 
+use featherload::Result;
+
+use crate::interrupt;
+
 /// How a sub-command ended, when not by an error.
 pub enum Outcome {
     Done,
@@ -7,4 +11,27 @@ pub enum Outcome {
     CheckFailed,
     /// By SIGINT or SIGTERM.
     Interrupted(i32),
+}
+
+impl Outcome {
+    /// Of a check.
+    pub fn of_check(holds: bool) -> Self {
+        if holds { Self::Done } else { Self::CheckFailed }
+    }
+
+    /// Of a run that a signal may have ended early.
+    pub fn of_run() -> Self {
+        interrupt::caught().map_or(Self::Done, Self::Interrupted)
+    }
+
+    /// The same of a run that a signal may have made fail.
+    pub fn or_interrupted(ended: Result<Self>) -> Result<Self> {
+        match ended {
+            Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
+                Some(signal) => Ok(Self::Interrupted(signal)),
+                None => Err(e),
+            },
+            other => other,
+        }
+    }
 }

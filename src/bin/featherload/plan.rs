@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::forecast::{MemoryForecast, Order, Outline};
+use featherload::forecast::{MemoryForecast, Order, Outline, RunShape};
 use featherload::options::{SourceOptions, cli};
 use featherload::recipe::Move;
 use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
@@ -16,7 +16,7 @@ use crate::loader_args::LoaderArgs;
 use crate::outcome::Outcome;
 use crate::output::fields::beside;
 use crate::output::{self, mib, mib_at_most};
-use crate::plan_chart::{self, Drawn};
+use crate::plan_chart;
 use crate::setup::Setup;
 
 /// Show what a recipe does to a sample, in which order, and the memory of the whole run.
@@ -62,12 +62,13 @@ struct Assumed {
     memory: MemoryForecast,
 }
 
-/// With what there is to say of a config.
+/// With what there is to say of a config, where there is one.
 #[derive(Serialize)]
 struct Noted<'a, T> {
     #[serde(flatten)]
     plan: &'a T,
-    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<Vec<String>>,
 }
 
 pub fn run(args: PlanArgs) -> Result<Outcome> {
@@ -76,7 +77,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
     }
     let setup = Setup::new(&args.loader, &args.source)?;
     let workers = setup.worker_count(args.num_workers);
-    if args.picture.is_some() || !setup.has_data() {
+    if args.picture.is_some() || !setup.options.has_data() {
         setup.refuse_without_data()?;
         if args.loader.options.device != Device::Cpu {
             return Err(Error::config(
@@ -89,45 +90,41 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
             ));
         }
         let picture = args.picture.unwrap_or((1080, 1920));
-        let recipe = setup.recipe()?;
-        let shape = args.loader.run_shape(workers, setup.batch())?;
+        let recipe = setup.options.recipe()?;
+        let shape = RunShape {
+            workers: u32::try_from(workers)
+                .map_err(|_| Error::config(format!("{workers} workers are too many")))?,
+            batch: setup.options.batch(),
+            depth: args.loader.options.depth,
+            memory_limit: args.loader.options.memory_limit,
+        };
         let (memory, refusal) = MemoryForecast::with_refusal(&recipe, picture, shape)?;
         let outline = Outline::of(&recipe, picture)?;
         let assumed = Assumed { outline, memory };
-        write_chart(
-            &args,
-            &Drawn {
-                outline: &assumed.outline,
-                memory: &assumed.memory,
-                limit: None,
-                source: None,
-            },
-        )?;
+        write_chart(&args, || {
+            plan_chart::draw(&assumed.outline, &assumed.memory, None, None)
+        })?;
         return shown(&assumed, refusal, args.json, &setup, |assumed| {
             print_outline(&assumed.outline)?;
             print_memory(&assumed.memory, None)
         });
     }
     let (forecast, refusal) = setup
-        .builder(setup.source()?)?
+        .builder(setup.options.data()?)?
         .num_workers(workers)
         .forecast_with_refusal(args.sample)?;
-    write_chart(
-        &args,
-        &Drawn {
-            outline: &forecast.outline,
-            memory: &forecast.memory,
-            limit: forecast.limit.as_ref(),
-            source: Some(setup.source_name()),
-        },
-    )?;
+    write_chart(&args, || {
+        let (outline, memory) = (&forecast.outline, &forecast.memory);
+        let source = setup.options.source_name();
+        plan_chart::draw(outline, memory, forecast.limit.as_ref(), Some(&source))
+    })?;
     print_skipped(forecast.scan.as_ref());
     shown(&forecast, refusal, args.json, &setup, |forecast| {
-        print(forecast, setup.device())
+        print(forecast, setup.options.loader.device)
     })
 }
 
-/// Prints a plan. People see that of a run that is refused too, and then why it is.
+/// Prints a plan, and what there is to say of the config.
 fn shown<T: Serialize>(
     plan: &T,
     refusal: Option<Error>,
@@ -135,40 +132,25 @@ fn shown<T: Serialize>(
     setup: &Setup<'_>,
     print: impl FnOnce(&T) -> Result<()>,
 ) -> Result<Outcome> {
-    match (json, refusal) {
-        (true, Some(refusal)) => return Err(refusal),
-        (true, None) => print_json(plan, setup)?,
-        (false, refusal) => {
-            print(plan)?;
-            print_notes(setup)?;
-            if let Some(refusal) = refusal {
-                return Err(refusal);
-            }
-        }
-    }
+    let notes = setup.notes();
+    let noted = Noted {
+        plan,
+        notes: setup.options.training().map(|_| notes.clone()),
+    };
+    output::plan(&noted, refusal, json, |_| {
+        print(plan)?;
+        notes
+            .iter()
+            .try_for_each(|note| beside("note       ", note))
+    })?;
     Ok(Outcome::Done)
 }
 
-fn write_chart(args: &PlanArgs, drawn: &Drawn<'_>) -> Result<()> {
+fn write_chart(args: &PlanArgs, draw: impl FnOnce() -> String) -> Result<()> {
     match &args.svg {
-        Some(file) => output::write_whole(file, plan_chart::draw(drawn).as_bytes()),
+        Some(file) => output::write_whole(file, draw().as_bytes()),
         None => Ok(()),
     }
-}
-
-fn print_json(plan: &impl Serialize, setup: &Setup<'_>) -> Result<()> {
-    if !setup.has_config() {
-        return output::json(plan);
-    }
-    let notes = setup.notes();
-    output::json(&Noted { plan, notes })
-}
-
-fn print_notes(setup: &Setup<'_>) -> Result<()> {
-    for note in setup.notes() {
-        beside("note       ", &note)?;
-    }
-    Ok(())
 }
 
 fn print(f: &Forecast, device: Device) -> Result<()> {

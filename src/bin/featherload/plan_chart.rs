@@ -17,21 +17,16 @@ const TO: f64 = WIDTH - 100.0;
 const BAR: f64 = 16.0;
 const STAGE: f64 = 24.0;
 
-/// What is drawn.
-pub struct Drawn<'a> {
-    pub outline: &'a Outline,
-    pub memory: &'a MemoryForecast,
-    pub limit: Option<&'a MemoryLimit>,
-    /// What people call the data set; none without one.
-    pub source: Option<String>,
-}
-
-/// The chart as SVG.
-pub fn draw(drawn: &Drawn<'_>) -> String {
-    let (outline, memory) = (drawn.outline, drawn.memory);
+/// The chart as SVG. `source` is what people call the data set; none without one.
+pub fn draw(
+    outline: &Outline,
+    memory: &MemoryForecast,
+    limit: Option<&MemoryLimit>,
+    source: Option<&str>,
+) -> String {
     let (height, width) = outline.picture;
-    let of = drawn.source.as_deref().unwrap_or("no data set");
-    let picture = match drawn.source {
+    let of = source.unwrap_or("no data set");
+    let picture = match source {
         Some(_) => format!("The picture that takes the most is {width} x {height} pixels."),
         None => format!("For pictures of {width} x {height} pixels."),
     };
@@ -43,14 +38,8 @@ pub fn draw(drawn: &Drawn<'_>) -> String {
     );
     let mut sheet = Sheet::new(&title, &[what]);
     sheet.keys(&[
-        Key {
-            class: "one",
-            words: "the picture behind the stage".into(),
-        },
-        Key {
-            class: "rest",
-            words: "other buffers that are held by then".into(),
-        },
+        ("one", "the picture behind the stage".into()),
+        ("rest", "other buffers that are held by then".into()),
     ]);
     let orders = [&outline.written, &outline.planned];
     let held = orders.iter().flat_map(|order| &order.stages);
@@ -67,7 +56,7 @@ pub fn draw(drawn: &Drawn<'_>) -> String {
     );
     let planned = format!("As it runs (reorder: {})", outline.reorder);
     waterfall(&mut sheet, &planned, &outline.planned, most);
-    run(&mut sheet, memory, drawn.limit);
+    run(&mut sheet, memory, limit);
     sheet.finish()
 }
 
@@ -168,16 +157,10 @@ fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) 
     let free = limit.map(|l| l.bytes.saturating_sub(memory.total_bytes));
     let mut keys: Vec<Key> = parts
         .into_iter()
-        .map(|(class, bytes, words)| Key {
-            class,
-            words: format!("{words} {}", size(bytes)),
-        })
+        .map(|(class, bytes, words)| (class, format!("{words} {}", size(bytes))))
         .collect();
     if let (Some(free), Some(_), None) = (free, near, missing) {
-        keys.push(Key {
-            class: "edge",
-            words: format!("free {}", size(free)),
-        });
+        keys.push(("edge", format!("free {}", size(free))));
     }
     sheet.keys(&keys);
     match (limit, free) {

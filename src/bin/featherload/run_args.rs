@@ -60,7 +60,7 @@ impl RunArgs {
 
     /// The loader that the arguments describe.
     pub fn builder(&self, setup: &Setup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
-        let mut b = setup.builder(setup.source()?)?.epochs(self.epochs);
+        let mut b = setup.builder(setup.options.data()?)?.epochs(self.epochs);
         if let Some(n) = setup.num_workers(workers) {
             b = b.num_workers(n);
         }

@@ -120,46 +120,35 @@ impl SamplerArgs {
             Some(Sampler::Identity { per_id, prob }) => (per_id, prob),
             _ => (4, IdentityProb::SampleAvg),
         };
+        // Those that are no number count as 1.
         for (flag, given, of) in [
-            ("--shard", self.shard.is_some(), Order::ShardShuffle),
-            (
-                "--shuffle-window",
-                self.shuffle_window.is_some(),
-                Order::ShardShuffle,
-            ),
-            ("--per-id", self.per_id.is_some(), Order::Identity),
-            ("--prob", self.prob.is_some(), Order::Identity),
-            ("--num-samples", self.num_samples.is_some(), Order::Weighted),
-            ("--repeats", self.repeats.is_some(), Order::Repeated),
+            ("--shard", self.shard, Order::ShardShuffle),
+            ("--shuffle-window", self.shuffle_window, Order::ShardShuffle),
+            ("--per-id", self.per_id.map(u64::from), Order::Identity),
+            ("--prob", self.prob.map(|_| 1), Order::Identity),
+            ("--num-samples", self.num_samples, Order::Weighted),
+            ("--repeats", self.repeats.map(u64::from), Order::Repeated),
             (
                 "--size-classes",
-                self.size_classes.is_some(),
+                self.size_classes.map(u64::from),
                 Order::LargestFirst,
             ),
         ] {
-            if given && order != of {
-                let name = |order: Order| {
-                    order
-                        .to_possible_value()
-                        .map_or_else(String::new, |value| value.get_name().to_owned())
-                };
-                return Err(Error::config(format!(
-                    "{flag} needs --sampler {}, and the sampler is {}: remove it",
-                    name(of),
-                    name(order)
-                )));
+            let name = |order: Order| {
+                let value = order.to_possible_value();
+                value.map_or_else(String::new, |value| value.get_name().to_owned())
+            };
+            match given {
+                Some(_) if order != of => {
+                    return Err(Error::config(format!(
+                        "{flag} needs --sampler {}, and the sampler is {}: remove it",
+                        name(of),
+                        name(order)
+                    )));
+                }
+                Some(0) => return Err(Error::config(format!("{flag} is 0: use at least 1"))),
+                _ => {}
             }
-        }
-        let zero = [
-            ("--shard", self.shard),
-            ("--shuffle-window", self.shuffle_window),
-            ("--per-id", self.per_id.map(u64::from)),
-            ("--num-samples", self.num_samples),
-            ("--repeats", self.repeats.map(u64::from)),
-            ("--size-classes", self.size_classes.map(u64::from)),
-        ];
-        if let Some((flag, _)) = zero.iter().find(|(_, n)| *n == Some(0)) {
-            return Err(Error::config(format!("{flag} is 0: use at least 1")));
         }
         Ok(match order {
             Order::Sequential => Sampler::Sequential,

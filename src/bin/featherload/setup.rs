@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::measure::system::default_workers;
-use featherload::options::{self, LoaderOptions, SourceOptions};
-use featherload::{DecodeOn, Device, Error, Launch, LoaderBuilder, Recipe, Result, Source};
+use featherload::options::{self, SourceOptions};
+use featherload::{Error, Launch, LoaderBuilder, Result, Source};
 
 use crate::flags;
 use crate::loader_args::{How, LoaderArgs};
@@ -18,81 +18,39 @@ const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what norm
 
 pub struct Setup<'a> {
     args: &'a LoaderArgs,
-    said: options::Setup,
+    /// What flags and config say, as the library takes it.
+    pub options: options::Setup,
 }
 
 impl<'a> Setup<'a> {
     /// Reads the config, if there is one.
     pub fn new(args: &'a LoaderArgs, source: &SourceOptions) -> Result<Self> {
-        let mut said = options::Setup::new(source.clone(), args.options.clone())?;
-        let of_config = said.training().map(|t| t.sampler);
+        let mut options = options::Setup::new(source.clone(), args.options.clone())?;
+        let of_config = options.training().map(|t| t.sampler);
         let sampler = args.sampler.sampler(of_config)?;
-        said.loader.multi_scale = args.sampler.multi_scale(sampler)?;
-        said.loader.sampler = Some(sampler);
-        Ok(Self { args, said })
-    }
-
-    /// Whether somebody said where samples come from.
-    pub fn has_data(&self) -> bool {
-        self.said.has_data()
-    }
-
-    pub fn has_config(&self) -> bool {
-        self.said.training().is_some()
-    }
-
-    pub fn source(&self) -> Result<Source> {
-        self.said.data()
-    }
-
-    /// What people call the data set.
-    pub fn source_name(&self) -> String {
-        self.said.source_name()
+        options.loader.multi_scale = args.sampler.multi_scale(sampler)?;
+        options.loader.sampler = Some(sampler);
+        Ok(Self { args, options })
     }
 
     /// The data set as it was typed, or the config's.
     pub fn source_text(&self) -> String {
-        let source = &self.said.source;
+        let source = &self.options.source;
         let typed = source.list.as_ref().or(source.path.as_ref());
-        typed.map_or_else(|| self.source_name(), |path| path.display().to_string())
-    }
-
-    pub fn recipe(&self) -> Result<Recipe> {
-        self.said.recipe()
-    }
-
-    pub fn batch(&self) -> u32 {
-        self.said.batch()
+        typed.map_or_else(
+            || self.options.source_name(),
+            |path| path.display().to_string(),
+        )
     }
 
     pub fn seed(&self) -> u64 {
-        let of_config = self.said.training().map(|t| t.seed);
-        self.said.loader.seed.or(of_config).unwrap_or(0)
-    }
-
-    /// Where batches end.
-    pub fn device(&self) -> Device {
-        self.said.loader.device
-    }
-
-    /// Which decoders make the pixels of JPEGs.
-    pub fn decode_on(&self) -> DecodeOn {
-        self.said.loader.decode_on.unwrap_or_default()
-    }
-
-    /// What the flags say, for a sub-command that says otherwise.
-    pub fn options(&mut self) -> &mut LoaderOptions {
-        &mut self.said.loader
-    }
-
-    /// Leaves the size of rows to the recipe.
-    pub fn clear_multi_scale(&mut self) {
-        self.said.clear_multi_scale();
+        let of_config = self.options.training().map(|t| t.seed);
+        self.options.loader.seed.or(of_config).unwrap_or(0)
     }
 
     /// Workers, `given` by a flag or not; none leaves it to the library.
     pub fn num_workers(&self, given: Option<usize>) -> Option<usize> {
-        given.or(self.said.num_workers())
+        given.or(self.options.num_workers())
     }
 
     /// How many workers the run has, those included that are being replaced.
@@ -100,41 +58,32 @@ impl<'a> Setup<'a> {
         self.num_workers(given).unwrap_or_else(default_workers)
     }
 
-    /// What the config left to say, one line each.
-    pub fn notes(&self) -> Vec<String> {
-        let dropped = self.said.drops_normalize().unwrap_or(false);
-        let mut all: Vec<String> = dropped
-            .then(|| NO_NORMALIZE.to_owned())
-            .into_iter()
-            .collect();
-        let Some(training) = self.said.training() else {
-            return all;
-        };
+    /// What batches lack, one line each: operations that `--skip-unknown-ops` left out, and
+    /// `normalize` where rows are levels.
+    fn lacks(&self) -> Vec<String> {
+        let dropped = self.options.drops_normalize().unwrap_or(false);
+        let dropped = dropped.then(|| NO_NORMALIZE.to_owned());
         let name = self.args.options.recipe_name();
-        let skipped = training
-            .skipped
-            .iter()
-            .map(|op| format!("{name}:{}: {} is left out", op.line, op.name));
-        let notes = training.notes.iter().map(|note| match note.line {
+        let skipped = self.options.training().into_iter().flat_map(|t| &t.skipped);
+        let skipped = skipped.map(|op| format!("{name}:{}: {} is left out", op.line, op.name));
+        dropped.into_iter().chain(skipped).collect()
+    }
+
+    /// The same, and what else the config left to say.
+    pub fn notes(&self) -> Vec<String> {
+        let name = self.args.options.recipe_name();
+        let notes = self.options.training().into_iter().flat_map(|t| &t.notes);
+        let notes = notes.map(|note| match note.line {
             Some(line) => format!("{name}:{line}: {}", flags::in_ticks(&note.text)),
             None => format!("{name}: {}", flags::in_ticks(&note.text)),
         });
-        all.extend(skipped.chain(notes));
-        all
+        self.lacks().into_iter().chain(notes).collect()
     }
 
-    /// Prints on stderr what batches lack: operations that `--skip-unknown-ops` left out, and
-    /// `normalize` where rows are levels.
+    /// Prints on stderr what batches lack.
     pub fn warn(&self) {
-        if self.said.drops_normalize().unwrap_or(false) {
-            output::complain(&format!("featherload: {NO_NORMALIZE}"));
-        }
-        for op in self.said.training().iter().flat_map(|t| &t.skipped) {
-            let (name, line) = (self.args.options.recipe_name(), op.line);
-            output::complain(&format!(
-                "featherload: {name}:{line}: {} is left out",
-                op.name
-            ));
+        for lack in self.lacks() {
+            output::complain(&format!("featherload: {lack}"));
         }
     }
 
@@ -144,7 +93,7 @@ impl<'a> Setup<'a> {
             How::Exec => Launch::Exec,
             How::Fork => Launch::Fork,
         };
-        let mut b = self.said.builder(source)?.launch(launch);
+        let mut b = self.options.builder(source)?.launch(launch);
         // Whatever FEATHERLOAD_HELPER names for other programs. Without /proc this one has no
         // name, and no helper either: `build` says so, or needs none with zero workers.
         if let Ok(this) = std::env::current_exe() {
@@ -158,7 +107,7 @@ impl<'a> Setup<'a> {
 
     /// Refuses flags that say nothing without a data set.
     pub fn refuse_without_data(&self) -> Result<()> {
-        let (a, s) = (self.args, &self.said.source);
+        let (a, s) = (self.args, &self.options.source);
         let flags = [
             ("--sampler", a.sampler.is_given()),
             ("--rank", a.options.rank.is_some()),

@@ -52,32 +52,31 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, part: Part) -> Result<Outcome> {
         .build()?;
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
-    let recipe = setup.recipe()?;
+    let recipe = setup.options.recipe()?;
     let bar = output::steps(u64::from(args.pairs), "pairs", !args.json);
     let pairs = measure(args, (part, &recipe), &mut loader, workers, &bar);
     bar.finish_and_clear();
-    let Some(pairs) = pairs? else {
-        output::complain("featherload: interrupted before all pairs were measured: no figures");
-        return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
+    let pairs = match pairs {
+        Err(_) if interrupt::caught().is_some() => {
+            output::complain("featherload: interrupted before all pairs were measured: no figures");
+            return Ok(Outcome::of_run());
+        }
+        pairs => pairs?,
     };
     let report = summarise(pairs, workers, loader.scan_report().cloned());
-    if args.json {
-        output::json(&report)?;
-    } else {
-        print(&report, part)?;
-    }
+    output::report(&report, args.json, |report| print(report, part))?;
     Ok(Outcome::Done)
 }
 
-/// All pairs; none when a signal came. The measuring processes end with it.
+/// All pairs. The measuring processes end with it.
 fn measure(
     args: &BenchArgs,
     (part, recipe): (Part, &Recipe),
     loader: &mut Loader,
     workers: usize,
     bar: &ProgressBar,
-) -> Result<Option<Vec<Pair>>> {
-    let ceiling = Ceiling::start(
+) -> Result<Vec<Pair>> {
+    let mut ceiling = Ceiling::start(
         workers.max(1) as u64,
         match part {
             Part::Full => CeilingPart::Full,
@@ -90,15 +89,11 @@ fn measure(
         recipe,
         loader.plan().options(),
     )?;
-    let Some(mut ceiling) = ceiling else {
-        return Ok(None);
-    };
     let window = Duration::from_secs_f64(args.window);
     // Both warm up before anything counts.
     let warm_up = window / 3;
-    if loader_window(loader, warm_up)?.is_none() || ceiling.window(warm_up)?.is_none() {
-        return Ok(None);
-    }
+    loader_window(loader, warm_up)?;
+    ceiling.window(warm_up)?;
     let mut pairs = Vec::new();
     for i in 0..args.pairs {
         // Who goes first changes, so that a drift favours neither.
@@ -109,9 +104,6 @@ fn measure(
             let bare = ceiling.window(window)?;
             (loader_window(loader, window)?, bare)
         };
-        let (Some(ours), Some(bare)) = (ours, bare) else {
-            return Ok(None);
-        };
         pairs.push(Pair {
             images_per_s: ours,
             ceiling_images_per_s: bare,
@@ -119,21 +111,19 @@ fn measure(
         });
         bar.inc(1);
     }
-    Ok(Some(pairs))
+    Ok(pairs)
 }
 
 /// Images per second over a window that begins and ends with a batch's
-/// arrival. What waited in the ring is taken out first. None when a signal came.
-fn loader_window(loader: &mut Loader, length: Duration) -> Result<Option<f64>> {
+/// arrival. What waited in the ring is taken out first.
+fn loader_window(loader: &mut Loader, length: Duration) -> Result<f64> {
     let mut ready = 8;
     let mut began: Option<Instant> = None;
     let mut images = 0;
     loop {
         for batch in loader.epoch() {
             let batch = batch?;
-            if interrupt::caught().is_some() {
-                return Ok(None);
-            }
+            interrupt::check()?;
             consumer::touch(&batch)?;
             match began {
                 None if ready > 0 => ready -= 1,
@@ -141,10 +131,9 @@ fn loader_window(loader: &mut Loader, length: Duration) -> Result<Option<f64>> {
                 Some(began) => {
                     images += batch.len();
                     if began.elapsed() >= length {
-                        let rate = images as f64 / began.elapsed().as_secs_f64();
                         // Dropping the epoch cancels what is out, so workers
                         // rest while the bare decoder has its turn.
-                        return Ok(Some(rate));
+                        return Ok(images as f64 / began.elapsed().as_secs_f64());
                     }
                 }
             }

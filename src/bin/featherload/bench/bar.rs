@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use featherload::measure::TreeSample;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::text::rate;
 use crate::members;
@@ -26,12 +26,8 @@ pub struct Bar {
 impl Bar {
     /// Of so many images; shown on a terminal alone.
     pub fn new(images: u64, epochs: u64, shown: bool) -> Self {
-        let bar = output::progress(images, shown);
-        if let Ok(style) = ProgressStyle::with_template("{bar:10} {msg}") {
-            bar.set_style(style);
-        }
         Self {
-            bar,
+            bar: output::progress(images, output::WITH_MESSAGE, shown),
             images,
             epochs,
             first: None,

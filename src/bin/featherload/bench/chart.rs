@@ -7,7 +7,7 @@ use featherload::measure::statistics::median;
 use featherload::{Batch, Epoch, LoaderReport, Result};
 
 use super::report::BenchReport;
-use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted, ticks};
+use crate::chart::{Anchor, MARGIN, Sheet, WIDTH, fitted, ticks};
 
 const LEFT: f64 = MARGIN + 64.0;
 const RIGHT: f64 = WIDTH - MARGIN;
@@ -132,27 +132,20 @@ impl Timeline {
     }
 
     fn keys(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
-        let mut keys = vec![Key {
-            class: "one",
-            words: match report.images_per_s {
-                Some(rate) => format!("images/s; the broken line: {rate:.0} in the whole run"),
-                None => "images/s; the run is too short for a rate of the whole".to_owned(),
-            },
-        }];
+        let rate = match report.images_per_s {
+            Some(rate) => format!("images/s; the broken line: {rate:.0} in the whole run"),
+            None => "images/s; the run is too short for a rate of the whole".to_owned(),
+        };
+        let mut keys = vec![("one", rate)];
         if !stalls.is_empty() {
-            keys.push(Key {
-                class: "stalled",
-                words: format!("stalls, in which no batch came: {}", stalls.len()),
-            });
+            let words = format!("stalls, in which no batch came: {}", stalls.len());
+            keys.push(("stalled", words));
         }
-        if report.worker_deaths > 0 {
-            keys.push(Key {
-                class: "bad",
-                words: format!(
-                    "workers that died and were replaced: {}",
-                    report.worker_deaths
-                ),
-            });
+        if let died @ 1.. = report.worker_deaths {
+            keys.push((
+                "bad",
+                format!("workers that died and were replaced: {died}"),
+            ));
         }
         sheet.keys(&keys);
     }
@@ -279,10 +272,7 @@ fn stages(sheet: &mut Sheet, report: &BenchReport) {
         }
         sheet.rect(class, (x, y), (width * share, 26.0));
         x += width * share;
-        keys.push(Key {
-            class,
-            words: format!("{name} {:.1}%", 100.0 * share),
-        });
+        keys.push((class, format!("{name} {:.1}%", 100.0 * share)));
     }
     sheet.rect("edge", (MARGIN, y), (width, 26.0));
     sheet.y = y + 32.0;

@@ -6,7 +6,7 @@ use std::path::Path;
 use featherload::{Error, Result, RowFault};
 use serde::Serialize;
 
-use crate::output::WholeFile;
+use crate::output::{self, WholeFile};
 
 /// Samples that are named to people.
 const EXAMPLES: usize = 5;
@@ -41,26 +41,17 @@ const KEPT: usize = 1000;
 #[derive(Default)]
 pub struct Failures {
     /// The first ones, and of each kind at least [`EXAMPLES`].
-    kept: Vec<Failure>,
-    kinds: BTreeMap<&'static str, u64>,
-    rows: u64,
-    substituted: u64,
+    pub kept: Vec<Failure>,
+    pub kinds: BTreeMap<&'static str, u64>,
+    /// Rows whose own sample gave no pixels.
+    pub rows: u64,
+    /// Of these, filled by another sample.
+    pub substituted: u64,
     /// A bit a sample, 64 in a word.
     samples: BTreeMap<u64, u64>,
     file: Option<WholeFile>,
     /// Why the file cannot be written.
     unwritten: Option<Error>,
-}
-
-/// What the report has of them.
-pub struct FailureCounts {
-    /// Rows whose own sample gave no pixels, and samples that these are of.
-    pub rows: u64,
-    pub samples: u64,
-    /// Rows that another sample fills.
-    pub substituted: u64,
-    pub kept: Vec<Failure>,
-    pub kinds: BTreeMap<&'static str, u64>,
 }
 
 impl Failures {
@@ -92,33 +83,24 @@ impl Failures {
         }
     }
 
-    /// Ends the file. The counts are good also where it could not be written.
-    pub fn finish(self) -> (FailureCounts, Result<()>) {
-        let written = match (self.unwritten, self.file) {
+    /// Samples that the rows are of.
+    pub fn count_samples(&self) -> u64 {
+        let words = self.samples.values();
+        words.map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Ends the file.
+    pub fn finish(&mut self) -> Result<()> {
+        match (self.unwritten.take(), self.file.take()) {
             (Some(e), _) => Err(e),
             (None, Some(file)) => file.end(),
             (None, None) => Ok(()),
-        };
-        let samples = self
-            .samples
-            .values()
-            .map(|word| u64::from(word.count_ones()));
-        let counts = FailureCounts {
-            rows: self.rows,
-            samples: samples.sum(),
-            substituted: self.substituted,
-            kept: self.kept,
-            kinds: self.kinds,
-        };
-        (counts, written)
+        }
     }
 }
 
 fn write(file: &mut WholeFile, failure: &Failure) -> Result<()> {
-    let mut line = serde_json::to_vec(failure)
-        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    line.push(b'\n');
-    file.add(&line)
+    file.add(format!("{}\n", output::json_text(failure)?).as_bytes())
 }
 
 /// Failures of one kind, and some of them to be named.
@@ -195,7 +177,7 @@ mod tests {
                 &[1, 1, 1, 1, 1, 0],
             ),
         ] {
-            let (all, _) = failures(kinds).finish();
+            let all = failures(kinds);
             let groups = grouped(&all.kept, &all.kinds);
             let named: Vec<usize> = groups.iter().map(|g| g.examples.len()).collect();
             assert_eq!(named, want, "{kinds:?}");
@@ -219,14 +201,13 @@ mod tests {
                 substitute: (i % 4 == 0).then_some(1),
             });
         }
-        let (counts, written) = all.finish();
-        written.unwrap();
-        assert_eq!((counts.rows, counts.samples), (100_000, 5000));
-        assert_eq!(counts.substituted, 25_000);
-        assert_eq!(counts.kinds["truncated"], 10);
-        assert_eq!(counts.kept.len(), KEPT + EXAMPLES);
-        assert_eq!(counts.kept[KEPT - 1].path, "999");
-        let groups = grouped(&counts.kept, &counts.kinds);
+        all.finish().unwrap();
+        assert_eq!((all.rows, all.count_samples()), (100_000, 5000));
+        assert_eq!(all.substituted, 25_000);
+        assert_eq!(all.kinds["truncated"], 10);
+        assert_eq!(all.kept.len(), KEPT + EXAMPLES);
+        assert_eq!(all.kept[KEPT - 1].path, "999");
+        let groups = grouped(&all.kept, &all.kinds);
         let named: Vec<_> = groups.iter().map(|g| (g.kind, g.examples.len())).collect();
         assert_eq!(named, [("corrupt", 3), ("truncated", 2)]);
         let lines = std::fs::read_to_string(&file).unwrap();

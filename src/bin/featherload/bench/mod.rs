@@ -29,26 +29,17 @@ mod text;
 
 use std::time::Instant;
 
-use featherload::cache::{self, VerifyOptions};
+use featherload::cache::VerifyOptions;
 use featherload::{DecodeOn, Error, Result};
 
 pub use self::args::BenchArgs;
-use crate::cache::print_verified;
+use crate::cache::{print_verified, verified};
 use crate::outcome::Outcome;
+use crate::output;
 use crate::setup::Setup;
-use crate::{interrupt, output};
 
 pub fn run(args: BenchArgs) -> Result<Outcome> {
-    let began = Instant::now();
-    match measure(&args, began) {
-        // A Ctrl-C reaches the whole group, and may end a process of the run
-        // before this one: then it is what happened.
-        Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
-            Some(signal) => Ok(Outcome::Interrupted(signal)),
-            None => Err(e),
-        },
-        other => other,
-    }
+    Outcome::or_interrupted(measure(&args, Instant::now()))
 }
 
 fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
@@ -69,8 +60,9 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if args.verify && !is_good(args)? {
         return Ok(Outcome::CheckFailed);
     }
-    if args.replay.is_some() && setup.decode_on() == DecodeOn::Auto {
-        setup.options().decode_on = Some(DecodeOn::Cpu);
+    if args.replay.is_some() && setup.options.loader.decode_on.unwrap_or_default() == DecodeOn::Auto
+    {
+        setup.options.loader.decode_on = Some(DecodeOn::Cpu);
     }
     match (args.ceiling, args.replay) {
         (Some(part), _) => against_ceiling::run(args, &setup, part),
@@ -85,13 +77,7 @@ fn is_good(args: &BenchArgs) -> Result<bool> {
     let Some(folder) = args.source.path.as_deref() else {
         return Err(Error::config("--verify needs SRC: the folder of a cache"));
     };
-    let bar = output::bytes(!args.json);
-    let verified = cache::verify(folder, &VerifyOptions::default(), &|progress| {
-        bar.set_length(progress.of);
-        bar.set_position(progress.bytes);
-    });
-    bar.finish_and_clear();
-    let report = verified?;
+    let report = verified(folder, &VerifyOptions::default(), args.json)?;
     if !report.checksums {
         return Err(Error::config(format!(
             "--verify needs a cache, and {} has no checksums: leave the option out",

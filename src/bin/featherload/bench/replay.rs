@@ -40,12 +40,8 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, rounds: u32) -> Result<Outcome> 
         scan: loader.scan_report().cloned(),
         replay,
     };
-    if args.json {
-        output::json(&report)?;
-    } else {
-        print(&report)?;
-    }
-    Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted))
+    output::report(&report, args.json, print)?;
+    Ok(Outcome::of_run())
 }
 
 fn print(r: &ReplayReport) -> Result<()> {

@@ -58,14 +58,13 @@ impl Started {
 pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcome> {
     let workers = setup.worker_count(args.run.one_count()?);
     let mut report = one(args, setup, workers, began)?;
-    if args.json {
-        output::json(&report)?;
-    } else {
-        report.print(args.verbose, args.failures.as_deref())?;
-    }
+    let file = args.failures.as_deref();
+    output::report(&report, args.json, |report| {
+        report.print(args.verbose, file)
+    })?;
     match report.unwritten.take() {
         Some(e) => Err(e),
-        None => Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted)),
+        None => Ok(Outcome::of_run()),
     }
 }
 
@@ -121,7 +120,7 @@ pub fn one(
         written = write_state(file, &broken_off.unwrap_or_else(|| loader.state()));
     }
     if let Err(e) = ended {
-        if let (_, Err(e)) | (Err(e), _) = (written, seen.counts.failures.finish().1) {
+        if let (_, Err(e)) | (Err(e), _) = (written, seen.counts.failures.finish()) {
             output::complain(&format!("featherload: {e}"));
         }
         return Err(consumer::suggest_policy(e));
@@ -281,10 +280,12 @@ fn report(
         {
             // Advice alone: what fails here ends no run.
             scaled_gain::measure(setup, loader, workers, decode).unwrap_or_else(|e| {
-                output::complain(&format!(
-                    "featherload: the gain of --decode scaled was not measured: {}",
-                    flags::in_place(&e.to_string())
-                ));
+                if interrupt::caught().is_none() {
+                    output::complain(&format!(
+                        "featherload: the gain of --decode scaled was not measured: {}",
+                        flags::in_place(&e.to_string())
+                    ));
+                }
                 None
             })
         }
@@ -305,7 +306,8 @@ fn report(
         },
         shares,
     };
-    let (failures, written) = counts.failures.finish();
+    let mut failures = counts.failures;
+    let written = failures.finish();
     let (digests, digest) = seen.digest.map(StreamDigest::finish).unzip();
     let m = &memory.memory;
     let processes = m
@@ -322,12 +324,12 @@ fn report(
         pss_total_mib: output::mib(m.pss_bytes),
         memory_mib: output::mib(r.ring_bytes + processes),
         processes_mib: output::mib(processes),
-        jpegs: (setup.device() != Device::Cpu).then(|| loader.jpegs().clone()),
+        jpegs: (setup.options.loader.device != Device::Cpu).then(|| loader.jpegs().clone()),
         gpu_mib: device.as_ref().map_or(0.0, DeviceUse::peak_mib),
         device,
         samples: counts.samples,
         failed: failures.rows,
-        failed_samples: failures.samples,
+        failed_samples: failures.count_samples(),
         skipped: failures.rows - failures.substituted,
         substituted: failures.substituted,
         repeated: counts.repeated,
@@ -364,7 +366,7 @@ fn facts(
     digest: &Option<StreamDigest>,
 ) -> Result<Facts> {
     // Moves do not depend on the picture's size; one of a photo's.
-    let outline = Outline::of(&setup.recipe()?, (480, 640))?;
+    let outline = Outline::of(&setup.options.recipe()?, (480, 640))?;
     // The first row has the size of one scale: a cache must be large enough for all.
     let scales = loader.plan().options().multi_scale.as_ref();
     let sides = scales.map(|scales| {
@@ -396,13 +398,18 @@ fn gpu_decoding(
     subject: &Subject,
 ) -> GpuDecoding {
     let is_used = r.device.is_some_and(|d| d.jpegs.pictures > 0);
-    let is_possible = setup.device() != Device::Cpu
+    let is_possible = setup.options.loader.device != Device::Cpu
         && loader.state().profile.hand_over == "crops"
         && subject.kind == JPEG;
     match is_used {
         true => GpuDecoding::Used,
         // Where `auto` could not, its reason holds.
-        false if is_possible && setup.decode_on() == DecodeOn::Cpu => GpuDecoding::Unused,
+        false
+            if is_possible
+                && setup.options.loader.decode_on.unwrap_or_default() == DecodeOn::Cpu =>
+        {
+            GpuDecoding::Unused
+        }
         false => GpuDecoding::Impossible,
     }
 }
@@ -410,8 +417,7 @@ fn gpu_decoding(
 /// Whole or not at all, also if the machine stops: a state that was cut off is
 /// worse than the last one.
 fn write_state(file: &Path, state: &State) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(state)
+    let text = serde_json::to_string_pretty(state)
         .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    text.push(b'\n');
-    output::write_whole(file, &text)
+    output::write_whole(file, format!("{text}\n").as_bytes())
 }

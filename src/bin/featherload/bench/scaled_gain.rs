@@ -20,7 +20,7 @@ const LEAST: f64 = 1.05;
 /// scales already, or would gain too little.
 ///
 /// # Errors
-/// A file that does not decode.
+/// A file that does not decode, or a signal.
 pub fn measure(
     setup: &Setup<'_>,
     loader: &Loader,
@@ -31,23 +31,17 @@ pub fn measure(
     if loader.state().profile.decode != DecodeMode::Full.name() || plan.multi_scale.is_some() {
         return Ok(None);
     }
-    let recipe = setup.recipe()?;
+    let recipe = setup.options.recipe()?;
     let rate = |mode| {
         let recipe = recipe.clone().with_decode(mode);
         let part = CeilingPart::Crop;
-        let started = Ceiling::start(workers.max(1) as u64, part, loader.index(), &recipe, plan)?;
-        let Some(mut bare) = started else {
-            return Ok(None);
-        };
+        let workers = workers.max(1) as u64;
+        let mut bare = Ceiling::start(workers, part, loader.index(), &recipe, plan)?;
         // The first window warms up.
-        match bare.window(WINDOW / 2)? {
-            Some(_) => bare.window(WINDOW),
-            None => Ok(None),
-        }
+        bare.window(WINDOW / 2)?;
+        bare.window(WINDOW)
     };
-    let (Some(full), Some(scaled)) = (rate(DecodeMode::Full)?, rate(DecodeMode::Scaled)?) else {
-        return Ok(None);
-    };
+    let (full, scaled) = (rate(DecodeMode::Full)?, rate(DecodeMode::Scaled)?);
     let gain = of_run(decode, scaled / full);
     Ok((gain >= LEAST).then_some(gain))
 }

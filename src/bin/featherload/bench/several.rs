@@ -83,11 +83,9 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>) -> Result<Outcome> {
         interrupted: interrupted.is_some(),
         runs,
     };
-    if args.json {
-        output::json(&several)?;
-    } else {
-        several.print(counts.len(), args.verbose)?;
-    }
+    output::report(&several, args.json, |all| {
+        all.print(counts.len(), args.verbose)
+    })?;
     if several.digests_differ() {
         return Ok(Outcome::CheckFailed);
     }

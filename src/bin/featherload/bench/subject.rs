@@ -39,8 +39,8 @@ impl Subject {
             classes: index.classes().len(),
             label_width: index.label_width(),
             shards: index.shard_files(),
-            recipe: setup.recipe()?.name,
-            batch: setup.batch(),
+            recipe: setup.options.recipe()?.name,
+            batch: setup.options.batch(),
         })
     }
 

@@ -143,6 +143,11 @@ impl BuildArgs {
 }
 
 pub fn run(args: BuildArgs) -> Result<Outcome> {
+    // A signal to the whole group ends the workers first.
+    Outcome::or_interrupted(build(&args))
+}
+
+fn build(args: &BuildArgs) -> Result<Outcome> {
     let builder = args.builder()?;
     let mut told = Told::new(!args.json, args.progress);
     let (mut begun, mut announced, mut failed) = (false, None, None);
@@ -157,7 +162,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
             if args.progress == Form::Text {
-                told.beside(|| announce(&args, progress));
+                told.beside(|| announce(args, progress));
             }
         }
         told.tell(progress);
@@ -170,15 +175,7 @@ pub fn run(args: BuildArgs) -> Result<Outcome> {
     if let Some(e) = failed {
         return Err(e);
     }
-    let report = match built {
-        Ok(report) => report,
-        Err(e) if e.is_usage() || e.is_sample() => return Err(e),
-        // A signal to the whole group ends the workers first.
-        Err(e) => match interrupt::caught_behind_failure() {
-            Some(signal) => return Ok(Outcome::Interrupted(signal)),
-            None => return Err(e),
-        },
-    };
+    let report = built?;
     let folder = &args.dst;
     if args.json {
         output::json(&json!({ "folder": folder.to_string_lossy(), "report": report }))?;

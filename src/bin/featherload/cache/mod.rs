@@ -6,7 +6,7 @@ mod info;
 mod told;
 mod verify;
 
-pub use self::verify::print as print_verified;
+pub use self::verify::{print as print_verified, verified};
 
 use clap::{Args, Subcommand};
 use featherload::Result;

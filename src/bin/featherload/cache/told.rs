@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use featherload::cache::{BuildPhase, BuildProgress};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::output::{self, grouped, time};
@@ -50,7 +50,7 @@ impl Told {
     /// With `shown` a bar, where there is a terminal.
     pub fn new(shown: bool, form: Form) -> Self {
         Self {
-            bar: output::progress(0, shown && form == Form::Text),
+            bar: output::progress(0, output::WITH_MESSAGE, shown && form == Form::Text),
             pace: None,
             form,
             object: None,
@@ -67,7 +67,7 @@ impl Told {
             return;
         }
         if begins {
-            self.begin(progress);
+            self.bar.set_length(progress.samples);
         }
         self.bar.set_position(progress.done);
         let written = match progress.phase {
@@ -108,14 +108,6 @@ impl Told {
             "share": progress.share,
         }});
         output::complain_json(&object);
-    }
-
-    /// A bar of another phase.
-    fn begin(&self, progress: &BuildProgress<'_>) {
-        if let Ok(style) = ProgressStyle::with_template("{bar:10} {msg}") {
-            self.bar.set_style(style);
-        }
-        self.bar.set_length(progress.samples);
     }
 
     /// Prints other lines, which no bar stands in.

@@ -38,13 +38,7 @@ const NAMED: usize = 100;
 pub fn run(args: VerifyArgs) -> Result<Outcome> {
     let mut options = VerifyOptions::default();
     options.num_workers = args.num_workers;
-    let bar = output::bytes(!args.json);
-    let verified = cache::verify(&args.dst, &options, &|progress| {
-        bar.set_length(progress.of);
-        bar.set_position(progress.bytes);
-    });
-    bar.finish_and_clear();
-    let report = verified?;
+    let report = verified(&args.dst, &options, args.json)?;
     // Half a cache is none to train on, good as its shards may be.
     let passed = report.is_good() && report.complete;
     if args.json {
@@ -55,10 +49,18 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
     } else {
         print(&args.dst, &report)?;
     }
-    Ok(match passed {
-        true => Outcome::Done,
-        false => Outcome::CheckFailed,
-    })
+    Ok(Outcome::of_check(passed))
+}
+
+/// What is damaged in `folder`. A bar shows how far it is, but where JSON is printed.
+pub fn verified(folder: &Path, options: &VerifyOptions, json: bool) -> Result<VerifyReport> {
+    let bar = output::bytes(!json);
+    let report = cache::verify(folder, options, &|progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.bytes);
+    });
+    bar.finish_and_clear();
+    report
 }
 
 /// For people: findings, and a verdict.

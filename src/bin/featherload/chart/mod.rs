@@ -23,11 +23,8 @@ pub enum Anchor {
     End,
 }
 
-/// A colour with its meaning.
-pub struct Key {
-    pub class: &'static str,
-    pub words: String,
-}
+/// The class of a colour, and its meaning.
+pub type Key = (&'static str, String);
 
 pub struct Sheet {
     title: String,
@@ -124,15 +121,15 @@ impl Sheet {
     pub fn keys(&mut self, keys: &[Key]) {
         let mut x = MARGIN;
         self.y += 12.0;
-        for key in keys {
-            let width = 22.0 + 7.2 * key.words.chars().count() as f64;
+        for (class, words) in keys {
+            let width = 22.0 + 7.2 * words.chars().count() as f64;
             if x + width > WIDTH - MARGIN {
                 x = MARGIN;
                 self.y += 21.0;
             }
             let y = self.y;
-            self.swatch(key.class, (x, y));
-            self.text("", Anchor::Start, (x + 20.0, y + 11.0), &key.words);
+            self.swatch(class, (x, y));
+            self.text("", Anchor::Start, (x + 20.0, y + 11.0), words);
             x += width + 14.0;
         }
         self.y += 20.0;

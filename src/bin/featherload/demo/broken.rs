@@ -23,7 +23,6 @@ const HEIGHT: u16 = 240;
 /// Far over every limit, and far over what a decoder should allocate.
 const HUGE: u16 = 60_000;
 const TENTHS: u8 = 10;
-const LINK_LOOP: &str = "broken_link_to_itself.jpg";
 
 /// What is wrong with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,105 +46,60 @@ enum Damage {
 /// One broken file of a set.
 pub(super) struct Broken {
     damage: Damage,
-    class: u32,
+    /// As the manifest has it.
+    pub(super) listed: BrokenFile,
 }
+
+/// All but those that are cut off: what their names say behind `broken_`, and the manifest.
+#[rustfmt::skip] // A file a line.
+const OTHERS: [(Damage, &str, &[FaultKind], &str); 11] = [
+    (Damage::Empty, "empty.jpg", &[FaultKind::Truncated], "no bytes"),
+    (Damage::Text, "text.jpg", &[FaultKind::Unsupported], "a text"),
+    (Damage::HugeJpeg, "60000x60000.jpg", &[FaultKind::TooLarge], "a JPEG whose header says 60000 x 60000"),
+    (Damage::HugePng, "60000x60000.png", &[FaultKind::TooLarge], "a PNG whose header says 60000 x 60000"),
+    (Damage::CutPng, "cut.png", CUT, "a PNG cut off at half its length"),
+    (Damage::CutWebP, "cut.webp", CUT, "a WebP cut off at half its length"),
+    (Damage::WrongPng, "wrong_bytes.png", &[FaultKind::Corrupt], "a PNG with wrong bytes in its data"),
+    (Damage::Fifo, "fifo.jpg", &[FaultKind::NotRegular], "a FIFO"),
+    (Damage::DanglingLink, "dangling_link.jpg", &[FaultKind::Unreadable], "a link to nothing"),
+    (Damage::LinkLoop, "link_to_itself.jpg", &[FaultKind::Unreadable], "a link to itself"),
+    // Root may read it, and finds a text.
+    (Damage::NoPermission, "no_permission.jpg", &[FaultKind::Unreadable, FaultKind::Unsupported], "a text that nobody but root may read"),
+];
+const CUT: &[FaultKind] = &[FaultKind::Truncated, FaultKind::Corrupt];
 
 /// Those of a set with `classes` class folders.
 pub(super) fn files(classes: u32) -> Vec<Broken> {
-    let cut = (1..TENTHS).map(Damage::CutJpeg);
-    let others = [
-        Damage::Empty,
-        Damage::Text,
-        Damage::HugeJpeg,
-        Damage::HugePng,
-        Damage::CutPng,
-        Damage::CutWebP,
-        Damage::WrongPng,
-        Damage::Fifo,
-        Damage::DanglingLink,
-        Damage::LinkLoop,
-        Damage::NoPermission,
-    ];
-    (0..)
-        .zip(cut.chain(others))
-        .map(|(i, damage)| Broken {
-            damage,
-            class: i % classes,
-        })
-        .collect()
+    let broken = |class, damage, name: &str, faults: &[FaultKind], what: &str| Broken {
+        damage,
+        listed: BrokenFile {
+            path: format!("{}/broken_{name}", class_name(class % classes)),
+            faults: faults.iter().map(|f| f.name().to_owned()).collect(),
+            what: what.to_owned(),
+        },
+    };
+    let cut = (1..TENTHS).map(|tenths| {
+        let name = format!("cut_at_{tenths}0_percent.jpg");
+        let what = format!("a JPEG cut off at {tenths}0% of its length");
+        let faults = &[FaultKind::Truncated];
+        broken(
+            u32::from(tenths) - 1,
+            Damage::CutJpeg(tenths),
+            &name,
+            faults,
+            &what,
+        )
+    });
+    let others = (u32::from(TENTHS) - 1..).zip(OTHERS);
+    let others =
+        others.map(|(i, (damage, name, faults, what))| broken(i, damage, name, faults, what));
+    cut.chain(others).collect()
 }
 
 impl Broken {
-    fn name(&self) -> String {
-        match self.damage {
-            Damage::CutJpeg(tenths) => return format!("broken_cut_at_{tenths}0_percent.jpg"),
-            Damage::Empty => "broken_empty.jpg",
-            Damage::Text => "broken_text.jpg",
-            Damage::HugeJpeg => "broken_60000x60000.jpg",
-            Damage::HugePng => "broken_60000x60000.png",
-            Damage::CutPng => "broken_cut.png",
-            Damage::CutWebP => "broken_cut.webp",
-            Damage::WrongPng => "broken_wrong_bytes.png",
-            Damage::Fifo => "broken_fifo.jpg",
-            Damage::DanglingLink => "broken_dangling_link.jpg",
-            Damage::LinkLoop => LINK_LOOP,
-            Damage::NoPermission => "broken_no_permission.jpg",
-        }
-        .to_owned()
-    }
-
-    fn path(&self) -> String {
-        format!("{}/{}", class_name(self.class), self.name())
-    }
-
-    /// As the manifest lists it.
-    pub(super) fn listed(&self) -> BrokenFile {
-        let (faults, what): (&[FaultKind], String) = match self.damage {
-            Damage::CutJpeg(tenths) => (
-                &[FaultKind::Truncated],
-                format!("a JPEG cut off at {tenths}0% of its length"),
-            ),
-            Damage::Empty => (&[FaultKind::Truncated], "no bytes".into()),
-            Damage::Text => (&[FaultKind::Unsupported], "a text".into()),
-            Damage::HugeJpeg => (
-                &[FaultKind::TooLarge],
-                format!("a JPEG whose header says {HUGE} x {HUGE}"),
-            ),
-            Damage::HugePng => (
-                &[FaultKind::TooLarge],
-                format!("a PNG whose header says {HUGE} x {HUGE}"),
-            ),
-            Damage::CutPng => (
-                &[FaultKind::Truncated, FaultKind::Corrupt],
-                "a PNG cut off at half its length".into(),
-            ),
-            Damage::CutWebP => (
-                &[FaultKind::Truncated, FaultKind::Corrupt],
-                "a WebP cut off at half its length".into(),
-            ),
-            Damage::WrongPng => (
-                &[FaultKind::Corrupt],
-                "a PNG with wrong bytes in its data".into(),
-            ),
-            Damage::Fifo => (&[FaultKind::NotRegular], "a FIFO".into()),
-            Damage::DanglingLink => (&[FaultKind::Unreadable], "a link to nothing".into()),
-            Damage::LinkLoop => (&[FaultKind::Unreadable], "a link to itself".into()),
-            // Root may read it, and finds a text.
-            Damage::NoPermission => (
-                &[FaultKind::Unreadable, FaultKind::Unsupported],
-                "a text that nobody but root may read".into(),
-            ),
-        };
-        BrokenFile {
-            path: self.path(),
-            faults: faults.iter().map(|f| f.name().to_owned()).collect(),
-            what,
-        }
-    }
-
     /// Makes it in the set at `root`, unless it is there.
     pub(super) fn make(&self, root: &Path, seed: u64) -> Result<()> {
-        let path = root.join(self.path());
+        let path = root.join(&self.listed.path);
         let in_the_way = |is: fn(&fs::FileType) -> bool, e: io::Error| {
             let ours = e.kind() == ErrorKind::AlreadyExists
                 && fs::symlink_metadata(&path).is_ok_and(|m| is(&m.file_type()));
@@ -158,11 +112,10 @@ impl Broken {
         match self.damage {
             Damage::Fifo => mkfifo(&path, Mode::from_bits_truncate(0o644))
                 .or_else(|e| in_the_way(fs::FileType::is_fifo, e.into())),
-            Damage::DanglingLink => {
-                symlink("nowhere.jpg", &path).or_else(|e| in_the_way(fs::FileType::is_symlink, e))
-            }
-            Damage::LinkLoop => {
-                symlink(LINK_LOOP, &path).or_else(|e| in_the_way(fs::FileType::is_symlink, e))
+            Damage::DanglingLink | Damage::LinkLoop => {
+                let itself = path.file_name().filter(|_| self.damage == Damage::LinkLoop);
+                let target = itself.unwrap_or("nowhere.jpg".as_ref());
+                symlink(target, &path).or_else(|e| in_the_way(fs::FileType::is_symlink, e))
             }
             damage => {
                 let there = regular_file(&path)?;

@@ -95,24 +95,9 @@ fn file(header: Vec<u8>, data: &[u8]) -> Vec<u8> {
         file.extend((content.len() as u32).to_be_bytes());
         file.extend(name);
         file.extend(content);
-        file.extend(crc(&file[begin..]).to_be_bytes());
+        let mut crc = flate2::Crc::new();
+        crc.update(&file[begin..]);
+        file.extend(crc.sum().to_be_bytes());
     }
     file
-}
-
-/// The cyclic redundancy check of PNG, bit by bit.
-fn crc(bytes: &[u8]) -> u32 {
-    let table = |mut c: u32| {
-        for _ in 0..8 {
-            c = if c & 1 == 1 {
-                0xEDB8_8320 ^ (c >> 1)
-            } else {
-                c >> 1
-            };
-        }
-        c
-    };
-    !bytes.iter().fold(u32::MAX, |c, &b| {
-        table((c ^ u32::from(b)) & 0xff) ^ (c >> 8)
-    })
 }

@@ -86,7 +86,7 @@ impl Coding {
     }
 }
 
-pub(super) fn jpeg(
+fn jpeg(
     form: Jpeg,
     width: u16,
     height: u16,
@@ -99,10 +99,7 @@ pub(super) fn jpeg(
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, quality);
     match form {
-        Jpeg::Grey => {
-            pixels = grey(&pixels);
-            colour = ColorType::Luma;
-        }
+        Jpeg::Grey => (pixels, colour) = (grey(&pixels), ColorType::Luma),
         Jpeg::Baseline(chroma) => sample(&mut encoder, chroma),
         Jpeg::Progressive(chroma) => {
             sample(&mut encoder, chroma);
@@ -114,14 +111,8 @@ pub(super) fn jpeg(
             encoder.add_exif_metadata(&exif(orientation))?;
             (size, pixels) = turned(orientation, size, pixels);
         }
-        Jpeg::Cmyk => {
-            pixels = inks(&pixels);
-            colour = ColorType::Cmyk;
-        }
-        Jpeg::Ycck => {
-            pixels = inks(&pixels);
-            colour = ColorType::CmykAsYcck;
-        }
+        Jpeg::Cmyk => (pixels, colour) = (inks(&pixels), ColorType::Cmyk),
+        Jpeg::Ycck => (pixels, colour) = (inks(&pixels), ColorType::CmykAsYcck),
     }
     encoder.encode(&pixels, size.0, size.1, colour)?;
     Ok(bytes)
@@ -179,16 +170,12 @@ fn exif(orientation: u8) -> Vec<u8> {
             v.to_le_bytes()
         }
     };
-    let mut bytes = Vec::new();
-    bytes.extend(if big { b"MM" } else { b"II" });
+    let mut bytes = if big { b"MM" } else { b"II" }.to_vec();
     bytes.extend(two(42));
     bytes.extend(four(8));
-    bytes.extend(two(1));
-    bytes.extend(two(TAG));
-    bytes.extend(two(SHORT));
+    bytes.extend([1, TAG, SHORT].map(two).as_flattened());
     bytes.extend(four(1));
-    bytes.extend(two(orientation.into()));
-    bytes.extend(two(0));
+    bytes.extend([orientation.into(), 0].map(two).as_flattened());
     bytes.extend(four(0));
     bytes
 }
@@ -210,22 +197,24 @@ fn turned(orientation: u8, size: (u16, u16), rgb: Vec<u8>) -> ((u16, u16), Vec<u
         8 => imageops::rotate90(&upright),
         _ => upright,
     };
-    let size = if orientation > 4 {
-        (size.1, size.0)
-    } else {
-        size
-    };
-    (size, kept.into_raw())
+    let (width, height) = kept.dimensions();
+    ((width as u16, height as u16), kept.into_raw())
+}
+
+pub(super) fn png_of(
+    (width, height): (u32, u32),
+    pixels: &[u8],
+    colour: ExtendedColorType,
+) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Adaptive)
+        .write_image(pixels, width, height, colour)
+        .map_err(io::Error::other)?;
+    Ok(bytes)
 }
 
 fn png(form: Png, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
-    let by_image = |pixels: &[u8], colour| {
-        let mut bytes = Vec::new();
-        PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Adaptive)
-            .write_image(pixels, size.0, size.1, colour)
-            .map_err(io::Error::other)?;
-        Ok(bytes)
-    };
+    let by_image = |pixels: &[u8], colour| png_of(size, pixels, colour);
     match form {
         Png::Rgb => by_image(rgb, ExtendedColorType::Rgb8),
         Png::Rgb16 => by_image(&deep(rgb), ExtendedColorType::Rgb16),
@@ -336,13 +325,9 @@ fn lossless(form: Lossless, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>>
         Lossless::Gif => {
             // With 216 colours at most its encoder has none to choose.
             let colours: Vec<[u8; 3]> = cube_colours().collect();
-            let rgba: Vec<u8> = cube_indices(size, rgb)
-                .into_iter()
-                .flat_map(|i| {
-                    let [r, g, b] = colours[usize::from(i)];
-                    [r, g, b, 255]
-                })
-                .collect();
+            let indices = cube_indices(size, rgb).into_iter();
+            let rgb = indices.map(|i| colours[usize::from(i)]);
+            let rgba: Vec<u8> = rgb.flat_map(|[r, g, b]| [r, g, b, 255]).collect();
             write(ImageFormat::Gif, &rgba, ExtendedColorType::Rgba8)
         }
         Lossless::Bmp => write(ImageFormat::Bmp, rgb, ExtendedColorType::Rgb8),

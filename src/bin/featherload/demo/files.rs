@@ -28,11 +28,6 @@ impl Made {
     }
 }
 
-/// All pictures of a set of classes.
-pub(super) fn make_all(args: &DemoArgs) -> Result<Made> {
-    in_threads(args.images as usize, |i| make(args, i as u32))
-}
-
 /// Calls `make` with 0 to `count`, in as many threads as there are processors. The first
 /// error ends the work of all.
 pub(super) fn in_threads(
@@ -72,8 +67,8 @@ pub(super) fn in_threads(
     })
 }
 
-/// Picture `i`, unless it is there.
-fn make(args: &DemoArgs, i: u32) -> Result<Made> {
+/// Picture `i` of a set of classes, unless it is there.
+pub(super) fn make(args: &DemoArgs, i: u32) -> Result<Made> {
     let (class, number) = (i % args.classes, i / args.classes);
     let picture = Picture::new(args.kind, args.seed, i.into(), class.into());
     let path = args

@@ -1,11 +1,8 @@
-//! One picture of the mixed set: the forms in which images come.
-
-use std::io;
+//! The forms in which images of the mixed set come.
 
 use super::encode::{Chroma, Coding, Jpeg, Lossless, Png};
 use super::photo;
 use super::random::{Stream, hash};
-use super::scene;
 
 /// How large a picture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,66 +96,29 @@ pub(super) const FORMS: [Form; 37] = [
     lossless("rgb.qoi", Lossless::Qoi),
 ];
 
-/// All that fixes the bytes of one picture.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mixed {
-    form: &'static Form,
-    width: u16,
-    height: u16,
-    quality: u8,
-    look: u64,
-    key: u64,
+/// The form of picture `i` of the set.
+pub(super) fn form_of(seed: u64, i: u64) -> &'static Form {
+    // The number of forms is a prime, so each comes once in a cycle.
+    let cycle = FORMS.len() as u64;
+    let turn = hash(hash(seed, 1), i / cycle) % cycle;
+    &FORMS[((i % cycle * 13 + turn) % cycle) as usize]
 }
 
-impl Mixed {
-    /// Picture `i` of the set, which is of class `class`.
-    pub(super) fn new(seed: u64, i: u64, class: u64) -> Self {
-        // The number of forms is a prime, so each comes once in a cycle.
-        let cycle = FORMS.len() as u64;
-        let turn = hash(hash(seed, 1), i / cycle) % cycle;
-        let form = &FORMS[((i % cycle * 13 + turn) % cycle) as usize];
-        let key = hash(hash(seed, 0), i);
-        let mut s = Stream::new(hash(key, 0));
-        let (width, height) = size(form.size, &mut s);
-        Self {
-            form,
-            width,
-            height,
-            quality: 75 + s.below(21) as u8,
-            look: hash(hash(seed, 2), class),
-            key,
+impl Form {
+    pub(super) fn size(&self, s: &mut Stream) -> (u16, u16) {
+        let mut side = |low: u16, spread: u32| low + s.below(spread) as u16;
+        let (long, short) = match self.size {
+            Size::Tiny => return (side(8, 64), side(8, 64)),
+            Size::Small => return (side(160, 161), side(160, 161)),
+            Size::Photo => return photo::size(s),
+            Size::Hd => (1920, 1080),
+            Size::Uhd => (3840, 2160),
+        };
+        if s.below(3) == 0 {
+            (short, long)
+        } else {
+            (long, short)
         }
-    }
-
-    pub(super) fn form(&self) -> &'static Form {
-        self.form
-    }
-
-    pub(super) fn pixels(&self) -> u64 {
-        u64::from(self.width) * u64::from(self.height)
-    }
-
-    /// The file.
-    pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
-        let (w, h) = (self.width, self.height);
-        let rgb = scene::paint(w.into(), h.into(), self.look, self.key);
-        self.form.coding.encode(w, h, rgb, self.quality)
-    }
-}
-
-fn size(size: Size, s: &mut Stream) -> (u16, u16) {
-    let mut side = |low: u16, spread: u32| low + s.below(spread) as u16;
-    let (long, short) = match size {
-        Size::Tiny => return (side(8, 64), side(8, 64)),
-        Size::Small => return (side(160, 161), side(160, 161)),
-        Size::Photo => return photo::size(s),
-        Size::Hd => (1920, 1080),
-        Size::Uhd => (3840, 2160),
-    };
-    if s.below(3) == 0 {
-        (short, long)
-    } else {
-        (long, short)
     }
 }
 

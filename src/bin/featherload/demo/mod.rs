@@ -9,7 +9,7 @@
 //! overwritten, never removed: anything that this command did not make.
 //!
 //! - `args`: what is asked for;
-//! - `photo`, `scene`, `chunks`: what is in pictures; `picture`: which one it is;
+//! - `picture`: one picture; `photo`, `scene`, `chunks`: what is in it;
 //!   `random`: its numbers; `encode`: how it is encoded;
 //! - `files`, `manifest`: which files there are; `mixed`: all formats; `broken`: what is
 //!   wrong with files;
@@ -96,11 +96,7 @@ pub fn run(args: DemoArgs) -> Result<Outcome> {
 }
 
 fn print(summary: &(impl Serialize + fmt::Display), json: bool) -> Result<Outcome> {
-    if json {
-        output::json(summary)?;
-    } else {
-        output::line(&summary.to_string())?;
-    }
+    output::report(summary, json, |summary| output::line(&summary.to_string()))?;
     Ok(Outcome::Done)
 }
 
@@ -112,10 +108,9 @@ fn write(args: &DemoArgs) -> Result<Summary> {
             args.classes, args.images
         )));
     }
-    let broken = if args.broken {
-        broken::files(args.classes)
-    } else {
-        Vec::new()
+    let broken = match args.broken {
+        true => broken::files(args.classes),
+        false => Vec::new(),
     };
     let wanted = Manifest {
         format: FORMAT,
@@ -123,7 +118,7 @@ fn write(args: &DemoArgs) -> Result<Summary> {
         images: args.images,
         classes: args.classes,
         seed: args.seed,
-        broken: broken.iter().map(|b| b.listed()).collect(),
+        broken: broken.iter().map(|b| b.listed.clone()).collect(),
     };
     let _lock = manifest::claim(&args.dir, &wanted)?;
     for class in 0..args.classes {
@@ -131,7 +126,7 @@ fn write(args: &DemoArgs) -> Result<Summary> {
         fs::create_dir_all(&dir).map_err(|e| Error::io_at("create folder", &dir, e))?;
     }
 
-    let made = files::make_all(args)?;
+    let made = files::in_threads(args.images as usize, |i| files::make(args, i as u32))?;
     for file in &broken {
         file.make(&args.dir, args.seed)?;
     }

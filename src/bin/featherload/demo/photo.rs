@@ -1,10 +1,7 @@
-//! One picture of the set: its place, size and coding, then its bytes.
+//! Size and coding of photos.
 
-use jpeg_encoder::EncodingError;
-
-use super::encode::{self, Chroma, Jpeg};
+use super::encode::{Chroma, Coding, Jpeg};
 use super::random::{Stream, hash};
-use super::scene;
 
 /// Sizes and how many in a hundred have them, after ImageNet; the rest is odd.
 const COMMON: [(u16, u16, u32); 4] = [
@@ -19,65 +16,18 @@ const RATIOS: [u16; 5] = [9, 11, 12, 12, 16];
 /// that a small set has all of them and no class has one form only.
 const CYCLE: u64 = 32;
 
-/// All that fixes the bytes of one picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Photo {
-    pub(super) width: u16,
-    pub(super) height: u16,
-    pub(super) form: Jpeg,
-    pub(super) quality: u8,
-    look: u64,
-    key: u64,
-}
-
-impl Photo {
-    /// Picture `i` of the set, which is of class `class`.
-    pub(super) fn new(seed: u64, i: u64, class: u64) -> Self {
-        let key = hash(hash(seed, 0), i);
-        let mut s = Stream::new(hash(key, 0));
-        let (width, height) = size(&mut s);
-        let turn = hash(hash(seed, 1), i / CYCLE);
-        let form = match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
-            0 => Jpeg::Grey,
-            1 => Jpeg::Progressive(Chroma::Full),
-            2 => Jpeg::Progressive(Chroma::Quarter),
-            3..=9 => Jpeg::Baseline(Chroma::Quarter),
-            _ => Jpeg::Baseline(Chroma::Full),
-        };
-        Self {
-            width,
-            height,
-            form,
-            quality: 75 + s.below(21) as u8,
-            look: hash(hash(seed, 2), class),
-            key,
-        }
-    }
-
-    /// The same, as a camera makes it: 3840 x 2160, a quarter of them upright.
-    pub(super) fn large(seed: u64, i: u64, class: u64) -> Self {
-        let (width, height) = match i % 4 {
-            3 => (2160, 3840),
-            _ => (3840, 2160),
-        };
-        Self {
-            width,
-            height,
-            form: Jpeg::Baseline(Chroma::Quarter),
-            ..Self::new(seed, i, class)
-        }
-    }
-
-    pub(super) fn pixels(&self) -> u64 {
-        u64::from(self.width) * u64::from(self.height)
-    }
-
-    /// The file.
-    pub(super) fn jpeg(&self) -> Result<Vec<u8>, EncodingError> {
-        let (w, h) = (self.width, self.height);
-        let pixels = scene::paint(w.into(), h.into(), self.look, self.key);
-        encode::jpeg(self.form, w, h, pixels, self.quality)
-    }
+/// How picture `i` of the set is kept.
+pub(super) fn coding(seed: u64, i: u64) -> Coding {
+    let turn = hash(hash(seed, 1), i / CYCLE);
+    // 13 and 32 have no common divisor, and neighbours, which are of
+    // different classes, get forms that are far apart.
+    Coding::Jpeg(match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
+        0 => Jpeg::Grey,
+        1 => Jpeg::Progressive(Chroma::Full),
+        2 => Jpeg::Progressive(Chroma::Quarter),
+        3..=9 => Jpeg::Baseline(Chroma::Quarter),
+        _ => Jpeg::Baseline(Chroma::Full),
+    })
 }
 
 pub(super) fn size(s: &mut Stream) -> (u16, u16) {
@@ -108,22 +58,25 @@ pub(super) fn size(s: &mut Stream) -> (u16, u16) {
 mod tests {
     use std::collections::HashSet;
 
+    use super::super::args::Kind;
+    use super::super::picture::Picture;
     use super::*;
 
-    fn set(n: u64) -> Vec<Photo> {
-        (0..n).map(|i| Photo::new(0, i, i % 8)).collect()
+    fn set(n: u64) -> Vec<Picture> {
+        let photo = |i| Picture::new(Kind::Photos, 0, i, i % 8);
+        (0..n).map(photo).collect()
     }
 
     #[test]
     fn sizes_are_imagenets() {
         let photos = set(5000);
-        let mean = photos.iter().map(Photo::pixels).sum::<u64>() / 5000;
+        let mean = photos.iter().map(Picture::pixels).sum::<u64>() / 5000;
         assert!((190_000..215_000).contains(&mean), "{mean}");
         let common = photos
             .iter()
             .filter(|p| [375, 333].contains(&p.width.min(p.height)));
         assert!((3300..4000).contains(&common.count()));
-        let long = |p: &Photo| p.width.max(p.height);
+        let long = |p: &Picture| p.width.max(p.height);
         assert!(photos.iter().all(|p| (200..=1600).contains(&long(p))));
         assert!(photos.iter().any(|p| long(p) > 1500) && photos.iter().any(|p| long(p) < 220));
         assert!(photos.iter().all(|p| (75..=95).contains(&p.quality)));
@@ -132,7 +85,12 @@ mod tests {
     #[test]
     fn three_quarters_of_the_colour_pictures_keep_all_their_chroma() {
         let photos = set(256);
-        let count = |form| photos.iter().filter(|p| p.form == form).count();
+        let count = |form| {
+            photos
+                .iter()
+                .filter(|p| p.coding == Coding::Jpeg(form))
+                .count()
+        };
         assert_eq!(count(Jpeg::Grey), 8);
         assert_eq!(count(Jpeg::Progressive(Chroma::Full)), 8);
         assert_eq!(count(Jpeg::Progressive(Chroma::Quarter)), 8);
@@ -145,7 +103,7 @@ mod tests {
         let grey: HashSet<usize> = set(256)
             .iter()
             .enumerate()
-            .filter_map(|(i, p)| (p.form == Jpeg::Grey).then_some(i % 8))
+            .filter_map(|(i, p)| (p.coding == Coding::Jpeg(Jpeg::Grey)).then_some(i % 8))
             .collect();
         assert!(grey.len() > 2, "{grey:?}");
     }
@@ -166,7 +124,7 @@ mod tests {
 
     #[test]
     fn files_are_what_their_form_says() {
-        let mut photo = Photo::new(0, 0, 0);
+        let mut photo = Picture::new(Kind::Photos, 0, 0, 0);
         (photo.width, photo.height) = (90, 50);
         for (form, marker, parts, sampling) in [
             (Jpeg::Grey, 0xc0, 1, 0x11),
@@ -175,8 +133,8 @@ mod tests {
             (Jpeg::Progressive(Chroma::Full), 0xc2, 3, 0x11),
             (Jpeg::Progressive(Chroma::Quarter), 0xc2, 3, 0x22),
         ] {
-            photo.form = form;
-            let jpeg = photo.jpeg().unwrap();
+            photo.coding = Coding::Jpeg(form);
+            let jpeg = photo.encode().unwrap();
             assert_eq!(frame(&jpeg), (marker, 90, 50, parts, sampling), "{form:?}");
             assert_eq!(jpeg[jpeg.len() - 2..], [0xff, 0xd9]);
         }
@@ -185,8 +143,8 @@ mod tests {
     #[test]
     fn files_are_as_large_as_photos() {
         let photos = set(24);
-        let bytes: usize = photos.iter().map(|p| p.jpeg().unwrap().len()).sum();
-        let pixels: u64 = photos.iter().map(Photo::pixels).sum();
+        let bytes: usize = photos.iter().map(|p| p.encode().unwrap().len()).sum();
+        let pixels: u64 = photos.iter().map(Picture::pixels).sum();
         let bits = bytes as f64 * 8.0 / pixels as f64;
         assert!((3.0..5.5).contains(&bits), "{bits} bits a pixel");
     }

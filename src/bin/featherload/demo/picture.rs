@@ -1,46 +1,75 @@
-//! One picture of a set of any kind: its name, its size, its bytes.
+//! One picture of a set of any kind: its name, its size and coding, then its bytes.
 
 use std::io;
 
 use super::args::Kind;
-use super::mixed::Mixed;
-use super::photo::Photo;
+use super::encode::{Chroma, Coding, Jpeg};
+use super::random::{Stream, hash};
+use super::{mixed, photo, scene};
 
-pub(super) enum Picture {
-    Photo(Photo),
-    Mixed(Mixed),
+/// All that fixes the bytes of one picture.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Picture {
+    /// What its form is called; none where all have one name.
+    pub(super) form: Option<&'static str>,
+    pub(super) coding: Coding,
+    pub(super) width: u16,
+    pub(super) height: u16,
+    pub(super) quality: u8,
+    pub(super) look: u64,
+    pub(super) key: u64,
 }
 
 impl Picture {
     /// Picture `i` of the set, which is of class `class`.
     pub(super) fn new(kind: Kind, seed: u64, i: u64, class: u64) -> Self {
-        match kind {
-            Kind::Photos => Self::Photo(Photo::new(seed, i, class)),
-            Kind::Large => Self::Photo(Photo::large(seed, i, class)),
-            Kind::Mixed => Self::Mixed(Mixed::new(seed, i, class)),
+        let key = hash(hash(seed, 0), i);
+        let mut s = Stream::new(hash(key, 0));
+        let (form, coding, (width, height)) = match kind {
+            Kind::Photos => (None, photo::coding(seed, i), photo::size(&mut s)),
+            // As a camera makes it, a quarter of them upright. The numbers of a photo's size are
+            // drawn all the same.
+            Kind::Large => {
+                photo::size(&mut s);
+                let size = if i % 4 == 3 {
+                    (2160, 3840)
+                } else {
+                    (3840, 2160)
+                };
+                (None, Coding::Jpeg(Jpeg::Baseline(Chroma::Quarter)), size)
+            }
+            Kind::Mixed => {
+                let form = mixed::form_of(seed, i);
+                (Some(form.name), form.coding, form.size(&mut s))
+            }
+        };
+        Self {
+            form,
+            coding,
+            width,
+            height,
+            quality: 75 + s.below(21) as u8,
+            look: hash(hash(seed, 2), class),
+            key,
         }
     }
 
     /// What the `number`-th file of a class is called.
     pub(super) fn file_name(&self, number: u32) -> String {
-        match self {
-            Self::Photo(_) => format!("{number:04}.jpg"),
-            Self::Mixed(mixed) => format!("{number:04}_{}", mixed.form().name),
+        match self.form {
+            Some(form) => format!("{number:04}_{form}"),
+            None => format!("{number:04}.jpg"),
         }
     }
 
     pub(super) fn pixels(&self) -> u64 {
-        match self {
-            Self::Photo(photo) => photo.pixels(),
-            Self::Mixed(mixed) => mixed.pixels(),
-        }
+        u64::from(self.width) * u64::from(self.height)
     }
 
     /// The file.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Photo(photo) => photo.jpeg().map_err(io::Error::other),
-            Self::Mixed(mixed) => mixed.encode(),
-        }
+        let (w, h) = (self.width, self.height);
+        let rgb = scene::paint(w.into(), h.into(), self.look, self.key);
+        self.coding.encode(w, h, rgb, self.quality)
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn paint(width: usize, height: usize, look: u64, key: u64) -> Vec<u8>
     let mut warm = Field::new(&TINT, hash(key, 3), width);
     let grain_key = hash(key, 4);
 
-    let mut row = Row::new(width);
+    let mut row = vec![Point::default(); width];
     let mut pixels = Vec::with_capacity(width * height * 3);
     for y in 0..height {
         scene.fill(y as f32 + 0.5, &mut row);
@@ -32,7 +32,7 @@ pub(super) fn paint(width: usize, height: usize, look: u64, key: u64) -> Vec<u8>
         let warm = warm.row(y);
         let row_key = hash(grain_key, y as u64);
         for x in 0..width {
-            let p = &row.points[x];
+            let p = &row[x];
             // Texture is rougher where the surface is lighter.
             let rough = p.fine * (1.0 + 0.5 * coarse[x]) * fine[x];
             let light = p.light * (1.0 + p.coarse * coarse[x] + rough);
@@ -148,7 +148,7 @@ impl Octave {
 }
 
 /// What a surface looks like at one pixel, before texture and grain.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Point {
     colour: [f32; 3],
     light: f32,
@@ -165,24 +165,6 @@ impl Point {
         to(&mut self.light, over.light);
         to(&mut self.coarse, over.coarse);
         to(&mut self.fine, over.fine);
-    }
-}
-
-struct Row {
-    points: Vec<Point>,
-}
-
-impl Row {
-    fn new(width: usize) -> Self {
-        let nothing = Point {
-            colour: [0.0; 3],
-            light: 0.0,
-            coarse: 0.0,
-            fine: 0.0,
-        };
-        Self {
-            points: vec![nothing; width],
-        }
     }
 }
 
@@ -337,8 +319,8 @@ impl Scene {
         }
     }
 
-    fn fill(&self, y: f32, row: &mut Row) {
-        let width = row.points.len();
+    fn fill(&self, y: f32, row: &mut [Point]) {
+        let width = row.len();
         for surface in &self.surfaces {
             let Some((left, right, cover)) = surface.shape.span(y, surface.edge) else {
                 continue;
@@ -348,7 +330,7 @@ impl Scene {
             let from = ((left - half) as usize).min(width);
             let to = ((right + half) as usize).saturating_add(1).min(width);
             let mut point = surface.point;
-            for (x, under) in row.points.iter_mut().enumerate().take(to).skip(from) {
+            for (x, under) in row.iter_mut().enumerate().take(to).skip(from) {
                 let x = x as f32 + 0.5;
                 let sides = ramp(x - left, surface.edge) * ramp(right - x, surface.edge);
                 point.light = surface.light(x, y);

@@ -10,7 +10,6 @@ use twox_hash::XxHash3_128;
 
 use super::files::write_whole;
 use super::manifest::MANIFEST;
-use super::photo::Photo;
 use super::*;
 
 pub(super) fn args(dir: &Path) -> DemoArgs {
@@ -200,7 +199,7 @@ fn two_writers_at_once_are_refused() {
 
 #[test]
 fn seeds_and_classes_give_other_pictures() {
-    let jpeg = |seed, i, class| Photo::new(seed, i, class).jpeg().unwrap();
+    let jpeg = |seed, i, class| Picture::new(Kind::Photos, seed, i, class).encode().unwrap();
     let one = jpeg(7, 3, 3);
     assert_eq!(one, jpeg(7, 3, 3));
     for other in [jpeg(8, 3, 3), jpeg(7, 4, 3), jpeg(7, 3, 2)] {

@@ -49,9 +49,8 @@ fn workers() -> Finding {
     let workers = system::default_workers();
     let meaning = format!("{workers} workers when --num-workers is not given");
     let allowed = sched_getaffinity(Pid::from_raw(0)).ok().map(|set| {
-        (0..CpuSet::count())
-            .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
-            .count()
+        let is_set = |cpu: &usize| set.is_set(*cpu).unwrap_or(false);
+        (0..CpuSet::count()).filter(is_set).count()
     });
     let allowed_text =
         allowed.map_or_else(|| "affinity unknown".into(), |n| format!("{n} allowed"));

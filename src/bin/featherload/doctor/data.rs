@@ -242,36 +242,28 @@ fn file_system(place: &Path) -> Option<Finding> {
             "unknown here; samples are mapped, and any file system that maps files will do",
         ));
     };
-    Some(match (*found, *remote) {
-        ("tmpfs" | "ramfs", _) => Finding::ok(
-            name,
-            *found,
-            "the data are in memory already, and count against it",
-        ),
-        ("fuse", _) => Finding::limited(
-            name,
-            *found,
+    let meaning = match (*found, *remote) {
+        ("tmpfs" | "ramfs", _) => "the data are in memory already, and count against it",
+        ("fuse", _) => {
             "each miss of the page cache goes through another process or a network: storage may \
-             limit the first epoch",
-        ),
-        (_, true) => Finding::limited(
-            name,
-            *found,
+             limit the first epoch"
+        }
+        (_, true) => {
             "over a network: storage may limit the first epoch, and a file that changes on the \
-             server while it is mapped is a failed sample",
-        ),
-        ("overlay", _) => Finding::ok(
-            name,
-            *found,
-            "a container's layers; a mounted volume saves a lookup for each file",
-        ),
-        _ => Finding::ok(
-            name,
-            *found,
+             server while it is mapped is a failed sample"
+        }
+        ("overlay", _) => "a container's layers; a mounted volume saves a lookup for each file",
+        _ => {
             "local; samples are mapped, so a second epoch comes from the page cache while that \
-             has room",
-        ),
-    })
+             has room"
+        }
+    };
+    let verdict = if *remote {
+        Verdict::Limited
+    } else {
+        Verdict::Ok
+    };
+    Some(Finding::new(verdict, name, *found, meaning))
 }
 
 /// Whether the disk rotates; nothing where there is no one disk behind it.

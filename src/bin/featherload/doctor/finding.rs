@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::output::fields::{WIDTH, wrapped};
+use crate::output::fields::with_text;
 
 /// Where what was seen begins: behind the verdict and the name.
 const TEXT: usize = 32;
@@ -32,7 +32,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(
+    pub fn new(
         verdict: Verdict,
         name: &'static str,
         value: impl Into<String>,
@@ -82,13 +82,8 @@ impl fmt::Display for Finding {
             Verdict::Missing => "missing",
         };
         let said = format!("{}: {}", self.value, self.meaning);
-        let lines = wrapped(&said, WIDTH - TEXT);
-        let first = lines.first().map_or("", String::as_str);
-        write!(f, "{verdict:<8} {:<22} {first}", self.name)?;
-        lines
-            .iter()
-            .skip(1)
-            .try_for_each(|line| write!(f, "\n{:TEXT$}{line}", ""))
+        let head = format!("{verdict:<8} {:<22} ", self.name);
+        f.write_str(&with_text(&head, TEXT, &said))
     }
 }
 

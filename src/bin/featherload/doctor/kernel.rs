@@ -4,7 +4,7 @@ use std::fs;
 
 use featherload::measure::system::{self, SystemCall};
 
-use super::finding::Finding;
+use super::finding::{Finding, Verdict};
 
 /// What the project is tested on and promises to run on.
 const OLDEST: (u32, u32) = (5, 10);
@@ -57,45 +57,41 @@ fn call(call: &SystemCall) -> Finding {
         "MADV_POPULATE_WRITE" => "a row's pages are mapped by one call, not one fault each",
         _ => "used by a pool",
     };
-    match &call.outcome {
-        Ok(()) => Finding::ok(call.name, "works", purpose),
-        Err(e) if call.needed => Finding::missing(
-            call.name,
-            format!("{e} (Linux {})", call.since),
-            format!(
-                "without it only --num-workers 0 runs ({purpose}){}",
-                match e.is_limit() {
-                    true => "",
-                    false => ". A container's seccomp profile may refuse it",
-                }
-            ),
-        )
-        .breaks(POOL),
-        Err(e) => Finding::limited(
-            call.name,
-            format!("{e} (Linux {})", call.since),
-            format!("a little slower without it ({purpose})"),
-        ),
+    let e = match &call.outcome {
+        Ok(()) => return Finding::ok(call.name, "works", purpose),
+        Err(e) => e,
+    };
+    let value = format!("{e} (Linux {})", call.since);
+    if !call.needed {
+        let meaning = format!("a little slower without it ({purpose})");
+        return Finding::limited(call.name, value, meaning);
     }
+    let fix = match e.is_limit() {
+        true => "",
+        false => ". A container's seccomp profile may refuse it",
+    };
+    let meaning = format!("without it only --num-workers 0 runs ({purpose}){fix}");
+    Finding::missing(call.name, value, meaning).breaks(POOL)
 }
 
 fn seccomp(all_needed: bool) -> Option<Finding> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mode = status.lines().find_map(|l| l.strip_prefix("Seccomp:"))?;
-    Some(match (mode.trim(), all_needed) {
-        ("0", _) => Finding::ok("seccomp", "none", "no system call is filtered"),
-        (_, true) => Finding::ok(
-            "seccomp",
+    let (verdict, value, meaning) = match (mode.trim(), all_needed) {
+        ("0", _) => (Verdict::Ok, "none", "no system call is filtered"),
+        (_, true) => (
+            Verdict::Ok,
             "filter",
             "system calls are filtered, and those that a pool needs pass",
         ),
-        (_, false) => Finding::limited(
-            "seccomp",
+        (_, false) => (
+            Verdict::Limited,
             "filter",
             "system calls are filtered, which may be why the ones above are refused: allow \
              them in the container's profile",
         ),
-    })
+    };
+    Some(Finding::new(verdict, "seccomp", value, meaning))
 }
 
 #[cfg(test)]

@@ -13,12 +13,9 @@ use crate::output::mib;
 const WORKERS: &str = "as many workers as CPUs";
 
 pub fn findings() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    findings.extend(descriptors());
-    findings.extend(locked_memory());
-    findings.extend(user_processes());
-    findings.push(group_processes());
-    findings
+    let found = [descriptors(), locked_memory(), user_processes()];
+    let found = found.into_iter().flatten();
+    found.chain([group_processes()]).collect()
 }
 
 /// The workers that there are when none are asked for, and the coordinator.

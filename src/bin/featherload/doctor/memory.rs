@@ -49,26 +49,16 @@ fn available(ring: u64, slot: u64) -> Finding {
     };
     let value = format!("{:.0} MiB available", mib(free));
     let most = (free / slot).min(MOST);
+    let takes = format!(
+        "the ring of train224 with --batch-size {BATCH} takes {:.1} MiB at --depth {DEPTH}",
+        mib(ring)
+    );
     if free < ring {
-        Finding::limited(
-            name,
-            value,
-            format!(
-                "the ring of train224 with --batch-size {BATCH} takes {:.1} MiB at --depth {DEPTH} and \
-                 is refused: lower one of the two",
-                mib(ring)
-            ),
-        )
+        let refused = format!("{takes} and is refused: lower one of the two");
+        Finding::limited(name, value, refused)
     } else {
-        Finding::ok(
-            name,
-            value,
-            format!(
-                "the ring of train224 with --batch-size {BATCH} takes {:.1} MiB at --depth {DEPTH}; up \
-                 to --depth {most} would fit",
-                mib(ring)
-            ),
-        )
+        let fits = format!("{takes}; up to --depth {most} would fit");
+        Finding::ok(name, value, fits)
     }
 }
 
@@ -121,24 +111,19 @@ fn address_space(ring: u64) -> Option<Finding> {
     const REST: u64 = 1 << 30;
     let name = "RLIMIT_AS";
     let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    let maps = "every process maps the whole ring";
+    let value = format!("{:.0} MiB", mib(soft));
     Some(if soft == RLIM_INFINITY {
-        Finding::ok(name, "unlimited", "every process maps the whole ring")
+        Finding::ok(name, "unlimited", maps)
     } else if soft < ring + REST {
-        Finding::limited(
-            name,
-            format!("{:.0} MiB", mib(soft)),
-            format!(
-                "every process maps the whole ring ({:.0} MiB) beside its scratch (--max-scratch): \
-                 workers may fail to decode large pictures",
-                mib(ring)
-            ),
-        )
+        let meaning = format!(
+            "{maps} ({:.0} MiB) beside its scratch (--max-scratch): workers may fail to decode \
+             large pictures",
+            mib(ring)
+        );
+        Finding::limited(name, value, meaning)
     } else {
-        Finding::ok(
-            name,
-            format!("{:.0} MiB", mib(soft)),
-            "every process maps the whole ring, and that fits",
-        )
+        Finding::ok(name, value, format!("{maps}, and that fits"))
     })
 }
 

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::outcome::Outcome;
 use crate::output;
-use crate::output::fields::{WIDTH, wrapped};
+use crate::output::fields::beside;
 use finding::Finding;
 
 /// Say what this machine has, and what follows from it for a run.
@@ -79,16 +79,8 @@ pub fn run(args: DoctorArgs) -> Result<Outcome> {
         findings,
         broken_promises,
     };
-    if args.json {
-        output::json(&report)?;
-    } else {
-        print(&report)?;
-    }
-    Ok(if report.broken_promises.is_empty() {
-        Outcome::Done
-    } else {
-        Outcome::CheckFailed
-    })
+    output::report(&report, args.json, print)?;
+    Ok(Outcome::of_check(report.broken_promises.is_empty()))
 }
 
 fn print(report: &Report) -> Result<()> {
@@ -99,12 +91,7 @@ fn print(report: &Report) -> Result<()> {
         return output::line("everything that a run needs is there");
     }
     for promise in &report.broken_promises {
-        const HEAD: &str = "not kept here: ";
-        let lines = wrapped(promise, WIDTH - HEAD.len());
-        output::lines(&format!(
-            "{HEAD}{}",
-            lines.join(&format!("\n{:1$}", "", HEAD.len()))
-        ))?;
+        beside("not kept here: ", promise)?;
     }
     Ok(())
 }

@@ -49,21 +49,20 @@ pub fn toned(tone: Tone, label: &str, text: &str) -> Result<()> {
 /// Prints a text that belongs to the field above it, so many columns further in.
 pub fn below(further: usize, text: &str) -> Result<()> {
     let at = INDENT + LABEL + further;
-    let lines = wrapped(text, WIDTH - at);
-    lines
-        .iter()
-        .try_for_each(|line| super::line(&format!("{:at$}{line}", "")))
+    super::lines(&with_text(&" ".repeat(at), at, text))
 }
 
 fn written(label: &str, columns: usize, text: &str) -> String {
-    let lines = wrapped(text, WIDTH - INDENT - LABEL);
     let pad = " ".repeat(LABEL.saturating_sub(columns).max(1));
-    let first = lines.first().map_or("", String::as_str);
-    let mut written = format!("{:INDENT$}{label}{pad}{first}", "");
-    for line in lines.iter().skip(1) {
-        written.push_str(&format!("\n{:1$}{line}", "", INDENT + LABEL));
-    }
-    written
+    let head = format!("{:INDENT$}{label}{pad}", "");
+    with_text(&head, INDENT + LABEL, text)
+}
+
+/// `head`, and behind it a text whose further lines begin below its first one: after so many
+/// columns.
+pub fn with_text(head: &str, columns: usize, text: &str) -> String {
+    let lines = wrapped(text, WIDTH.saturating_sub(columns));
+    format!("{head}{}", lines.join(&format!("\n{:columns$}", "")))
 }
 
 fn joined(parts: &[String]) -> String {
@@ -87,15 +86,7 @@ fn joined(parts: &[String]) -> String {
 
 /// Prints `head`, and behind it a text that goes on below itself.
 pub fn beside(head: &str, text: &str) -> Result<()> {
-    let at = head.chars().count();
-    let lines = wrapped(text, WIDTH.saturating_sub(at));
-    super::line(&format!(
-        "{head}{}",
-        lines.first().map_or("", String::as_str)
-    ))?;
-    let rest = lines.iter().skip(1);
-    rest.map(|line| format!("{:at$}{line}", ""))
-        .try_for_each(|line| super::line(&line))
+    super::lines(&with_text(head, head.chars().count(), text))
 }
 
 /// Units that stay with their number.

@@ -13,7 +13,6 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use featherload::device::DeviceMemory;
 use featherload::error::{is_harmless, printable_within};
 use featherload::index::OWN_PREFIX;
 use featherload::{Error, Result};
@@ -26,9 +25,40 @@ const LONGEST_LINE: usize = 16 << 10;
 
 /// Prints `value` as one JSON object.
 pub fn json(value: &impl Serialize) -> Result<()> {
-    let text =
-        serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))?;
-    write(&harmless_json(&text))
+    write(&harmless_json(&json_text(value)?))
+}
+
+/// Prints a report, for programs or for people.
+pub fn report<T: Serialize>(
+    report: &T,
+    as_json: bool,
+    print: impl FnOnce(&T) -> Result<()>,
+) -> Result<()> {
+    match as_json {
+        true => json(report),
+        false => print(report),
+    }
+}
+
+/// The same of a plan. People see that of a run that is refused too, and then why it is.
+///
+/// # Errors
+/// The refusal.
+pub fn plan<T: Serialize>(
+    plan: &T,
+    refusal: Option<Error>,
+    as_json: bool,
+    print: impl FnOnce(&T) -> Result<()>,
+) -> Result<()> {
+    if refusal.is_none() || !as_json {
+        report(plan, as_json, print)?;
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+/// A value for another process, or a file.
+pub fn json_text(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))
 }
 
 /// The same JSON without what a terminal obeys: JSON escapes C0 itself, this does the rest.
@@ -88,45 +118,36 @@ pub fn complain_json(object: &serde_json::Value) {
 }
 
 /// A progress bar on a terminal, none when piped.
-pub fn progress(total: u64, shown: bool) -> ProgressBar {
-    progress_of(total, "images", shown)
-}
-
-/// The same of something else.
-pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
+pub fn progress(total: u64, template: &str, shown: bool) -> ProgressBar {
     if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(total);
-    let template = format!("{{bar:20}} {{human_pos}}/{{human_len}} {what}, {{eta}} left");
-    if let Ok(style) = ProgressStyle::with_template(&template) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar
+}
+
+/// The same, with the time that is left.
+pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
+    let template = format!("{{bar:20}} {{human_pos}}/{{human_len}} {what}, {{eta}} left");
+    progress(total, &template, shown)
 }
 
 /// The same, for bytes; their number comes later.
 pub fn bytes(shown: bool) -> ProgressBar {
-    let bar = progress(0, shown);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
-    {
-        bar.set_style(style);
-    }
-    bar
+    let template = "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
+    progress(0, template, shown)
 }
 
 /// The same, for `total` steps of another kind.
 pub fn steps(total: u64, what: &str, shown: bool) -> ProgressBar {
-    if !shown || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(total);
-    if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}")) {
-        bar.set_style(style);
-    }
-    bar
+    progress(total, &format!("{{bar:40}} {{pos}}/{{len}} {what}"), shown)
 }
+
+/// A bar before a message that the caller makes.
+pub const WITH_MESSAGE: &str = "{bar:10} {msg}";
 
 /// `bytes` in MiB.
 pub fn mib(bytes: u64) -> f64 {
@@ -291,16 +312,6 @@ impl WholeFile {
         };
         end().map_err(|e| Error::io_at("write", &path, e))
     }
-}
-
-/// What a run takes of a device.
-pub fn device_memory(device: &DeviceMemory) -> Result<()> {
-    line(&format!(
-        "  {:>8.1} MiB of the device, {:.1} planned; {:.1} MiB of the host pinned",
-        mib(device.used_bytes),
-        mib(device.planned_bytes),
-        mib(device.pinned_bytes),
-    ))
 }
 
 /// What coordinator and workers had to say, and stderr did not take.

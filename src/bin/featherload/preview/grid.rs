@@ -106,7 +106,6 @@ pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
     let head = GAP + 2 * LINE + 8;
     let height = head + lines.iter().map(|line| line.height + GAP).sum::<u32>();
     let mut canvas = Canvas::new(width, height, PAPER);
-    let fits = |font: &MonoFont<'_>, width: u32| letters(font, width);
     let title = format!(
         "{} | {} | seed {}",
         preview.source, preview.recipe, preview.seed
@@ -116,10 +115,10 @@ pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
         &LARGE,
         INK,
         at,
-        &fitted(&ascii(&title), fits(&LARGE, width - 2 * GAP)),
+        &fitted(&ascii(&title), letters(&LARGE, width - 2 * GAP)),
     );
     let what = "the original with the box of each draw, then the draws as the model gets them";
-    let what = fitted(what, fits(&SMALL, width - 2 * GAP));
+    let what = fitted(what, letters(&SMALL, width - 2 * GAP));
     canvas.text(&SMALL, SOFT, (GAP, GAP + LINE + 4), &ascii(&what));
     let mut top = head;
     let mut placed = Vec::new();

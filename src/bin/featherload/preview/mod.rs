@@ -4,14 +4,13 @@
 //! - `levels`: rows of a batch as colours for a screen;
 //! - `corners`: which part of the original a row shows; `words`: what was drawn, in words;
 //! - `grid`: all of it as one picture; `canvas`: letters and lines on it;
-//! - `terminal`: terminals that show pictures; `png`: a picture as a file.
+//! - `terminal`: terminals that show pictures, and a picture as a file.
 
 mod args;
 mod canvas;
 mod corners;
 mod grid;
 mod levels;
-mod png;
 mod samples;
 mod terminal;
 mod words;
@@ -23,9 +22,8 @@ use serde::Serialize;
 
 pub use self::args::PreviewArgs;
 use self::grid::Placed;
-use self::png::png;
 use self::samples::{Preview, Sample};
-use self::terminal::Screen;
+use self::terminal::{Screen, png};
 use crate::outcome::Outcome;
 use crate::output;
 

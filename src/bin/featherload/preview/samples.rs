@@ -97,7 +97,7 @@ impl Draw {
 pub fn read(args: &PreviewArgs) -> Result<Preview> {
     let setup = Setup::new(&args.loader, &args.source)?;
     setup.warn();
-    let recipe = setup.recipe()?;
+    let recipe = setup.options.recipe()?;
     let (index, ids) = choose(args)?;
     let samples = (0..).zip(&ids).map(|(at, &id)| Sample {
         id,
@@ -113,7 +113,7 @@ pub fn read(args: &PreviewArgs) -> Result<Preview> {
     originals(args, &recipe, index.chosen(&all)?, &mut samples)?;
     draws(args, &recipe, index, &mut samples)?;
     Ok(Preview {
-        source: setup.source_name(),
+        source: setup.options.source_name(),
         recipe: recipe.name,
         seed: setup.seed(),
         samples,
@@ -124,12 +124,14 @@ pub fn read(args: &PreviewArgs) -> Result<Preview> {
 fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     let setup = on_cpu(args)?;
     if !args.ids.is_empty() {
-        let (index, scan) = setup.source()?.open()?;
+        let (index, scan) = setup.options.data()?.open()?;
         print_skipped(scan.as_ref());
         return Ok((index.chosen(&args.ids)?, args.ids.clone()));
     }
     // Of a recipe whose rows have sizes of their own all headers would be read.
-    let builder = setup.builder(setup.source()?)?.recipe(Recipe::eval224());
+    let builder = setup
+        .builder(setup.options.data()?)?
+        .recipe(Recipe::eval224());
     let loader = builder.num_workers(0).build()?;
     print_skipped(loader.scan_report());
     let ids = first(loader.plan(), args.rows);
@@ -158,8 +160,8 @@ fn first(plan: &Plan, rows: u32) -> Vec<u64> {
 /// What the arguments say, with batches on the CPU.
 fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
     let mut setup = Setup::new(&args.loader, &args.source)?;
-    setup.clear_multi_scale();
-    let said = setup.options();
+    setup.options.clear_multi_scale();
+    let said = &mut setup.options.loader;
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
     (said.decode_on, said.memory_limit) = (None, None);
     Ok(setup)
@@ -168,8 +170,8 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
 /// A loader of these samples alone, in their order: `rows` a batch.
 fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBuilder> {
     // Before it is built: ratios and lengths of a config go with its sampler.
-    setup.clear_multi_scale();
-    setup.options().sampler = Some(Sampler::Sequential);
+    setup.options.clear_multi_scale();
+    setup.options.loader.sampler = Some(Sampler::Sequential);
     let builder = setup.builder(index.into())?;
     Ok(builder
         .batch_size(rows as u32)

@@ -5,7 +5,7 @@
 
 use std::env;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write, stdin, stdout};
+use std::io::{Cursor, IsTerminal, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use featherload::{Error, Result};
 use icy_sixel::{DiffusionMethod, MethodForLargest, MethodForRep, PixelFormat, Quality};
-use image::RgbImage;
 use image::imageops::{FilterType, resize};
+use image::{ImageFormat, RgbImage};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -111,15 +111,23 @@ impl Screen {
 
     fn words(&self, picture: &RgbImage) -> Result<String> {
         Ok(match self.protocol {
-            Protocol::Kitty => kitty(&STANDARD.encode(super::png::png(picture)?)),
+            Protocol::Kitty => kitty(&STANDARD.encode(png(picture)?)),
             Protocol::Iterm => {
-                let png = super::png::png(picture)?;
+                let png = png(picture)?;
                 let text = STANDARD.encode(&png);
                 format!("\x1b]1337;File=inline=1;size={}:{text}\x07\n", png.len())
             }
             Protocol::Sixel => sixel(picture)?,
         })
     }
+}
+
+/// A picture as a PNG file.
+pub fn png(picture: &RgbImage) -> Result<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    let written = picture.write_to(&mut bytes, ImageFormat::Png);
+    written.map_err(|e| Error::io("write a PNG", std::io::Error::other(e)))?;
+    Ok(bytes.into_inner())
 }
 
 /// A picture in as many commands as it takes; no answer is wanted.

@@ -13,44 +13,18 @@ const STACK: f64 = 250.0;
 const LINE: f64 = 22.0;
 const WIDEST_BAR: f64 = 96.0;
 
-/// A band of the stack, from below.
-struct Band {
-    name: &'static str,
-    class: &'static str,
-    bytes: fn(&Row) -> u64,
-}
+/// A band of the stack: its name, its class and its bytes.
+type Band = (&'static str, &'static str, fn(&Row) -> u64);
 
+/// From below.
+#[rustfmt::skip] // A band a line.
 const BANDS: [Band; 6] = [
-    Band {
-        name: "ring, in use",
-        class: "ring",
-        bytes: |row| row.steady.total.pss_ring_bytes,
-    },
-    Band {
-        name: "ring, not in use",
-        class: "hatch",
-        bytes: |row| row.ring_unmapped_bytes,
-    },
-    Band {
-        name: "consumer",
-        class: "consumer",
-        bytes: |row| own(&row.steady.consumer),
-    },
-    Band {
-        name: "coordinator",
-        class: "coordinator",
-        bytes: |row| own(&row.steady.coordinator),
-    },
-    Band {
-        name: "workers",
-        class: "workers",
-        bytes: |row| own(&row.steady.all_workers),
-    },
-    Band {
-        name: "page cache of input",
-        class: "input",
-        bytes: |row| row.pss_input_bytes,
-    },
+    ("ring, in use", "ring", |row| row.steady.total.pss_ring_bytes),
+    ("ring, not in use", "hatch", |row| row.ring_unmapped_bytes),
+    ("consumer", "consumer", |row| own(&row.steady.consumer)),
+    ("coordinator", "coordinator", |row| own(&row.steady.coordinator)),
+    ("workers", "workers", |row| own(&row.steady.all_workers)),
+    ("page cache of input", "input", |row| row.pss_input_bytes),
 ];
 
 /// The chart as SVG.
@@ -89,11 +63,9 @@ fn figure(bytes: u64, width: f64) -> String {
 
 fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
     // Bands that nobody has are left out: no shards, no input; no workers, no ring.
-    let bands: Vec<&Band> = BANDS
-        .iter()
-        .filter(|band| rows.iter().any(|row| (band.bytes)(row) > 0))
-        .collect();
-    let whole = |row: &Row| bands.iter().map(|b| mib((b.bytes)(row))).sum::<f64>();
+    let is_there = |(_, _, bytes): &Band| rows.iter().any(|row| bytes(row) > 0);
+    let bands: Vec<Band> = BANDS.into_iter().filter(is_there).collect();
+    let whole = |row: &Row| bands.iter().map(|(_, _, b)| mib(b(row))).sum::<f64>();
     let most = rows.iter().map(whole).fold(1.0, f64::max) * 1.1;
     let top = sheet.y + 16.0;
     let bottom = top + STACK;
@@ -103,11 +75,11 @@ fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
     for (i, row) in rows.iter().enumerate() {
         let middle = LEFT + column * (i as f64 + 0.5);
         let mut below = 0.0;
-        for band in &bands {
-            let above = below + mib((band.bytes)(row));
+        for &(_, class, bytes) in &bands {
+            let above = below + mib(bytes(row));
             let at = (middle - bar / 2.0, y(above));
             let size = (bar, y(below) - y(above));
-            match band.class {
+            match class {
                 "hatch" if above > below => sheet.hatched("hatch", at, size),
                 class => sheet.rect(class, at, size),
             }
@@ -141,10 +113,8 @@ fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
     };
     line("worker processes", "", &|row| row.workers.to_string());
     // As they lie in the bar: the uppermost first.
-    for band in bands.iter().rev() {
-        line(band.name, band.class, &|row| {
-            figure((band.bytes)(row), column)
-        });
+    for (name, class, bytes) in bands.iter().rev() {
+        line(name, class, &|row| figure(bytes(row), column));
     }
     line("all, MiB", "", &|row| figure(row.memory_bytes, column));
     sheet.y -= LINE - 6.0;

@@ -11,13 +11,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use featherload::{Error, Loader, LoaderReport, Result};
+use featherload::{Error, LoaderReport, Result};
 
 use super::args::RssArgs;
 use super::messages::{Message, Ready, Status};
 use crate::scene::RaysArgs;
 use crate::setup::Setup;
-use crate::{consumer, index};
+use crate::{consumer, index, output};
 
 /// The hidden sub-command of a measured consumer. Its arguments: the number of
 /// workers, [`IMAGES`] or [`RAYS`], then those of the command.
@@ -47,9 +47,7 @@ pub fn child(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn tell(message: &Message) -> Result<()> {
-    let text = serde_json::to_string(message)
-        .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;
-    crate::output::line(&text)
+    output::line(&output::json_text(message)?)
 }
 
 fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
@@ -64,7 +62,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let args = RssArgs::try_parse_from(std::iter::once(own_name).chain(args))
         .map_err(|e| Error::config(e.to_string()))?;
     let setup = Setup::new(&args.loader, &args.source)?;
-    let source = setup.source()?;
+    let source = setup.options.data()?;
     let epochs = args.epochs.unwrap_or(u64::MAX);
     let builder = setup.builder(source)?;
     let mut loader = builder.num_workers(workers).epochs(epochs).build()?;
@@ -78,52 +76,60 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
         scan: serde_json::to_value(loader.scan_report())
             .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?,
     }))?;
-    Consumer {
-        go_on,
-        paced: args.epochs.is_some(),
-        told: None,
-        batches: 0,
-        epochs: 0,
-        skipped: 0,
+    let mut progress = Progress::new();
+    loop {
+        let mut epoch = loader.epoch();
+        while let Some(batch) = epoch.next() {
+            let batch = batch?;
+            consumer::touch(&batch)?;
+            progress.status.batches += 1;
+            progress.status.skipped += batch.faults().len() as u64;
+            drop(batch);
+            if progress.is_due() {
+                progress.tell_loader(epoch.report()?)?;
+            }
+        }
+        drop(epoch);
+        progress.status.epochs += 1;
+        progress.tell_loader(loader.report()?)?;
+        // Each epoch but the first waits for a line.
+        if args.epochs.is_some() {
+            tell(&Message::EpochOver(progress.status.epochs - 1))?;
+            // The sender ends with this process.
+            let _ = go_on.recv();
+        }
     }
-    .consume(&mut loader)
 }
 
 /// Says that it is ready once every image is decoded: what it takes from then on is what
 /// training takes.
 fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
-    let mut rays = RaysArgs::parsed(args)?
-        .builder()?
-        .num_workers(workers)
-        .build()?;
+    let builder = RaysArgs::parsed(args)?.builder()?;
+    let mut rays = builder.num_workers(workers).build()?;
     // No lines come; their end ends this process.
     let _go_on = read_input()?;
-    let (mut batches, mut told) = (0, None::<Instant>);
+    let mut progress = Progress::new();
     loop {
         drop(rays.next_batch()?);
-        batches += 1;
-        if !rays.is_decoded() || told.is_some_and(|told| told.elapsed() < TELL) {
+        progress.status.batches += 1;
+        if !rays.is_decoded() || !progress.is_due() {
             continue;
         }
         let report = rays.report()?;
-        if told.is_none() {
+        if progress.told.is_none() {
             tell(&Message::Ready(Ready {
                 samples: report.images,
                 ring_bytes: report.ring_bytes,
                 scan: serde_json::Value::Null,
             }))?;
         }
-        told = Some(Instant::now());
-        tell(&Message::Status(Status {
-            consumer: std::process::id() as i32,
+        progress.tell(Status {
             coordinator: report.coordinator,
             workers: report.workers,
             rows_by_worker: report.work.rows_by_worker,
-            batches,
-            epochs: 0,
-            skipped: 0,
             worker_deaths: report.worker_deaths,
-        }))?;
+            ..progress.status.clone()
+        })?;
     }
 }
 
@@ -146,53 +152,39 @@ fn read_input() -> Result<Receiver<()>> {
     Ok(go_on)
 }
 
-struct Consumer {
-    go_on: Receiver<()>,
-    /// Each epoch but the first waits for a line.
-    paced: bool,
+/// How far this process is, and when it last told it.
+struct Progress {
     told: Option<Instant>,
-    batches: u64,
-    epochs: u64,
-    skipped: u64,
+    status: Status,
 }
 
-impl Consumer {
-    /// Epoch after epoch, until the input ends.
-    fn consume(mut self, loader: &mut Loader) -> Result<()> {
-        loop {
-            let mut epoch = loader.epoch();
-            while let Some(batch) = epoch.next() {
-                let batch = batch?;
-                consumer::touch(&batch)?;
-                self.batches += 1;
-                self.skipped += batch.faults().len() as u64;
-                drop(batch);
-                if self.told.is_none_or(|told| told.elapsed() >= TELL) {
-                    self.tell_status(&epoch.report()?)?;
-                }
-            }
-            drop(epoch);
-            self.epochs += 1;
-            self.tell_status(&loader.report()?)?;
-            if self.paced {
-                tell(&Message::EpochOver(self.epochs - 1))?;
-                // The sender ends with this process.
-                let _ = self.go_on.recv();
-            }
+impl Progress {
+    fn new() -> Self {
+        Self {
+            told: None,
+            status: Status {
+                consumer: std::process::id() as i32,
+                ..Status::default()
+            },
         }
     }
 
-    fn tell_status(&mut self, report: &LoaderReport) -> Result<()> {
-        self.told = Some(Instant::now());
-        tell(&Message::Status(Status {
-            consumer: std::process::id() as i32,
+    fn is_due(&self) -> bool {
+        self.told.is_none_or(|told| told.elapsed() >= TELL)
+    }
+
+    fn tell_loader(&mut self, report: LoaderReport) -> Result<()> {
+        self.tell(Status {
             coordinator: report.coordinator,
-            workers: report.workers.clone(),
-            rows_by_worker: report.rows_by_worker.clone(),
-            batches: self.batches,
-            epochs: self.epochs,
-            skipped: self.skipped,
+            workers: report.workers,
+            rows_by_worker: report.rows_by_worker,
             worker_deaths: report.worker_deaths,
-        }))
+            ..self.status.clone()
+        })
+    }
+
+    fn tell(&mut self, status: Status) -> Result<()> {
+        self.told = Some(Instant::now());
+        tell(&Message::Status(status))
     }
 }

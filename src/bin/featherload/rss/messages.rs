@@ -18,7 +18,7 @@ pub enum Message {
     Failed { is_usage: bool, what: String },
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Ready {
     /// Samples of the data set.
     pub samples: u64,

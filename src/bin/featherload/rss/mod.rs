@@ -21,13 +21,13 @@ use std::time::Duration;
 use featherload::forecast::MemoryForecast;
 use featherload::measure::PageCache;
 use featherload::{Error, Result};
-use indicatif::ProgressBar;
 
 pub use self::args::RssArgs;
 pub use self::child::{CHILD_COMMAND, child};
+use self::messages::Ready;
 use self::report::{EpochMedian, Row, RssReport, growth_mib, own, without_ring};
 pub use self::scene::measure_scene;
-use self::watch::{Stop, Watched};
+use self::watch::{Watched, rows};
 use crate::outcome::Outcome;
 use crate::setup::Setup;
 use crate::{interrupt, output};
@@ -35,44 +35,15 @@ use crate::{interrupt, output};
 pub fn run(args: RssArgs) -> Result<Outcome> {
     let planned = check(&args)?;
     interrupt::end_the_run()?;
-    let ended = measure(&args, &planned);
-    let mut report = match ended {
-        Ok(report) => report,
-        Err(Stop::Interrupted) => return Ok(interrupted()),
-        // A Ctrl-C reaches the whole group, and may end the consumer before
-        // this process: then it is what happened.
-        Err(Stop::Failed(e)) if !e.is_usage() => match interrupt::caught_behind_failure() {
-            Some(signal) => return Ok(Outcome::Interrupted(signal)),
-            None => return Err(e),
-        },
-        Err(Stop::Failed(e)) => return Err(e),
-    };
-    report.conclude(args.max_slope_mib, args.max_growth_mib);
-    if args.json {
-        output::json(&report)?;
-    } else {
-        table::print(&report)?;
-    }
-    // Last: a chart that cannot be written loses no report.
-    if let Some(file) = &args.svg {
-        output::write_whole(file, chart::draw(&report).as_bytes())?;
-    }
-    Ok(match report.broken_bounds.is_empty() {
-        true => Outcome::Done,
-        false => Outcome::CheckFailed,
-    })
-}
-
-fn interrupted() -> Outcome {
-    interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted)
+    Outcome::or_interrupted(measure(&args, &planned))
 }
 
 /// What can be refused before minutes of measuring; and what each number of workers takes at
 /// most.
 fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
     let setup = Setup::new(&args.loader, &args.source)?;
-    let source = setup.source()?;
-    setup.recipe()?;
+    let source = setup.options.data()?;
+    setup.options.recipe()?;
     setup.warn();
     if args.max_slope_mib.is_some() && args.num_workers.0.iter().filter(|n| **n > 0).count() < 2 {
         return Err(Error::config(
@@ -87,34 +58,22 @@ fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
         .memory_with_workers(&args.num_workers.0)
 }
 
-fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<RssReport, Stop> {
-    let bar = output::steps(args.num_workers.0.len() as u64, "pools", !args.json);
-    let ended = measure_all(args, planned, &bar);
-    bar.finish_and_clear();
-    ended
-}
-
-fn measure_all(
-    args: &RssArgs,
-    planned: &[MemoryForecast],
-    bar: &ProgressBar,
-) -> Result<RssReport, Stop> {
+fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<Outcome> {
     let setup = Setup::new(&args.loader, &args.source)?;
-    let mut rows = Vec::new();
-    let (mut samples, mut scan) = (0, serde_json::Value::Null);
-    for (&workers, planned) in args.num_workers.0.iter().zip(planned) {
-        let (row, pool) = measure_pool(args, workers, planned)?;
-        (samples, scan) = (pool.samples(), pool.scan());
-        rows.push(row);
-        bar.inc(1);
-    }
-    Ok(RssReport {
-        source: setup.source_name(),
+    let mut ready = Ready::default();
+    let pools = args.num_workers.0.iter().zip(planned);
+    let rows = rows(pools, args.json, |(&workers, planned)| {
+        let row;
+        (row, ready) = measure_pool(args, workers, planned)?;
+        Ok(row)
+    })?;
+    let mut report = RssReport {
+        source: setup.options.source_name(),
         recipe: args.loader.options.recipe_name().to_owned(),
-        batch: setup.batch(),
+        batch: setup.options.batch(),
         depth: args.loader.depth(),
-        samples,
-        scan,
+        samples: ready.samples,
+        scan: ready.scan,
         seconds: args.epochs.is_none().then_some(args.seconds),
         epochs: args.epochs,
         rows,
@@ -122,57 +81,55 @@ fn measure_all(
         slope_mib_per_worker: None,
         broken_bounds: Vec::new(),
         verdict: String::new(),
-    })
+    };
+    report.conclude(args.max_slope_mib, args.max_growth_mib);
+    output::report(&report, args.json, table::print)?;
+    if let Some(file) = &args.svg {
+        output::write_whole(file, chart::draw(&report).as_bytes())?;
+    }
+    Ok(Outcome::of_check(report.broken_bounds.is_empty()))
 }
 
-/// One fresh pool in a fresh tree of processes, which is there still.
-fn measure_pool(
-    args: &RssArgs,
-    workers: usize,
-    planned: &MemoryForecast,
-) -> Result<(Row, Watched), Stop> {
+/// One fresh pool in a fresh tree of processes.
+fn measure_pool(args: &RssArgs, workers: usize, planned: &MemoryForecast) -> Result<(Row, Ready)> {
     let mut pool = Watched::start(workers, child::IMAGES)?;
     let (steady, epochs) = match args.epochs {
         Some(epochs) => pool.epochs(epochs)?,
         None => {
             pool.warm_up()?;
-            (
-                pool.steady(Duration::from_secs_f64(args.seconds))?,
-                Vec::new(),
-            )
+            let length = Duration::from_secs_f64(args.seconds);
+            (pool.steady(length)?, Vec::new())
         }
     };
     let page_cache = PageCache::read();
-    let (status, peak, ring_bytes) = (pool.status(), pool.peak(), pool.ring_bytes());
-    let epoch_medians: Vec<_> = epochs
-        .into_iter()
-        .map(|e| EpochMedian {
-            epoch: e.epoch,
-            samples: e.memory.samples,
-            pss_total_bytes: e.memory.total.pss_bytes,
-            pss_without_ring_bytes: without_ring(&e.memory.total),
-            pss_own_bytes: own(&e.memory.total),
-        })
-        .collect();
-    let pss_total_bytes = steady.memory.total.pss_bytes;
-    let ring_unmapped_bytes = ring_bytes.saturating_sub(steady.memory.total.pss_ring_bytes);
-    let memory_bytes = pss_total_bytes + ring_unmapped_bytes;
+    let (status, peak, ready) = (pool.status(), pool.peak(), pool.ready());
+    let epochs = (0..).zip(&epochs).map(|(epoch, memory)| EpochMedian {
+        epoch,
+        samples: memory.samples,
+        pss_total_bytes: memory.total.pss_bytes,
+        pss_without_ring_bytes: without_ring(&memory.total),
+        pss_own_bytes: own(&memory.total),
+    });
+    let epoch_medians: Vec<_> = epochs.collect();
+    let total = steady.memory.total;
+    let ring_unmapped_bytes = ready.ring_bytes.saturating_sub(total.pss_ring_bytes);
+    let memory_bytes = total.pss_bytes + ring_unmapped_bytes;
     // The plan has the page cache of mapped shards apart.
     let apart = match planned.page_cache_bytes {
         0 => 0,
-        _ => steady.memory.total.pss_input_bytes,
+        _ => total.pss_input_bytes,
     };
     let row = Row {
         workers,
         planned_bytes: planned.total_bytes,
         measured_bytes: memory_bytes.saturating_sub(apart),
-        ring_bytes,
+        ring_bytes: ready.ring_bytes,
         ring_unmapped_bytes,
-        pss_total_bytes,
+        pss_total_bytes: total.pss_bytes,
         memory_bytes,
-        pss_without_ring_bytes: without_ring(&steady.memory.total),
-        pss_input_bytes: steady.memory.total.pss_input_bytes,
-        pss_own_bytes: own(&steady.memory.total),
+        pss_without_ring_bytes: without_ring(&total),
+        pss_input_bytes: total.pss_input_bytes,
+        pss_own_bytes: own(&total),
         peak_pss_bytes: peak.pss_bytes,
         peak_pss_without_ring_bytes: peak.pss_without_ring_bytes,
         peak_at_s: peak.at.as_secs_f64(),
@@ -186,5 +143,5 @@ fn measure_pool(
         growth_mib: growth_mib(&epoch_medians),
         epoch_medians,
     };
-    Ok((row, pool))
+    Ok((row, ready))
 }

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::child;
 use super::report::{own, slope_mib};
-use super::watch::{Stop, Watched};
+use super::watch::{Watched, rows};
 use crate::outcome::Outcome;
-use crate::output::fields::{WIDTH, wrapped};
+use crate::output::fields::beside;
 use crate::output::{line, mib};
 use crate::scene::RaysArgs;
 use crate::{interrupt, output};
@@ -51,43 +51,26 @@ struct SceneRow {
 /// Measures the scene that `args` names.
 pub fn measure_scene(args: &RaysArgs) -> Result<Outcome> {
     interrupt::end_the_run()?;
-    let report = match measure(args) {
-        Ok(report) => report,
-        Err(Stop::Interrupted) => {
-            return Ok(interrupt::caught().map_or(Outcome::Done, Outcome::Interrupted));
-        }
-        Err(Stop::Failed(e)) => match interrupt::caught_behind_failure() {
-            Some(signal) if !e.is_usage() => return Ok(Outcome::Interrupted(signal)),
-            _ => return Err(e),
-        },
-    };
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
-    }
-    Ok(Outcome::Done)
+    Outcome::or_interrupted(measure(args))
 }
 
-fn measure(args: &RaysArgs) -> Result<SceneRss, Stop> {
+fn measure(args: &RaysArgs) -> Result<Outcome> {
     let counts = args.rss.as_ref().map_or(&[][..], |counts| &counts.0);
     if counts.contains(&0) {
         return Err(Error::option(
             "--rss",
             "0 workers have no processes to measure: use at least 1",
-        )
-        .into());
+        ));
     }
-    let bar = output::steps(counts.len() as u64, "pools", !args.json);
-    let mut rows = Vec::new();
-    for &workers in counts {
+    let rows = rows(counts.iter(), args.json, |&workers| {
         let mut pool = Watched::start(workers, child::RAYS)?;
         pool.warm_up()?;
         let steady = pool.steady(Duration::from_secs_f64(args.seconds))?.memory;
         let status = pool.status();
         let total = &steady.total;
-        rows.push(SceneRow {
+        Ok(SceneRow {
             workers,
-            ring_bytes: pool.ring_bytes(),
+            ring_bytes: pool.ready().ring_bytes,
             pss_total_bytes: total.pss_bytes,
             pss_store_bytes: total.pss_store_bytes,
             pss_own_bytes: own(total).saturating_sub(total.pss_store_bytes),
@@ -95,17 +78,17 @@ fn measure(args: &RaysArgs) -> Result<SceneRss, Stop> {
             batches: status.batches,
             worker_deaths: status.worker_deaths,
             steady,
-        });
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
+        })
+    })?;
     let points = rows.iter().map(|row| (row.workers, row.pss_own_bytes));
-    Ok(SceneRss {
+    let report = SceneRss {
         scene: args.scene().to_owned(),
         seconds: args.seconds,
         slope_mib_per_worker: slope_mib(points),
         rows,
-    })
+    };
+    output::report(&report, args.json, SceneRss::print)?;
+    Ok(Outcome::Done)
 }
 
 impl SceneRss {
@@ -115,9 +98,7 @@ impl SceneRss {
             self.scene.display(),
             self.seconds
         );
-        for words in wrapped(&head, WIDTH) {
-            line(&words)?;
-        }
+        beside("", &head)?;
         line("")?;
         line("workers    total   images  batches the rest     peak  deaths")?;
         for row in &self.rows {

@@ -5,7 +5,7 @@ use featherload::measure::{Memory, Role, SteadyProcess};
 
 use super::report::{Row, RssReport};
 use super::watch::WARM_ROWS;
-use crate::output::fields::{WIDTH, wrapped};
+use crate::output::fields::{WIDTH, beside};
 use crate::output::{line, mib, mib_at_most};
 
 /// Columns of a figure in MiB.
@@ -18,19 +18,16 @@ const NOTE: usize = 8;
 const EPOCHS: usize = 8;
 
 pub fn print(report: &RssReport) -> Result<()> {
-    text(
-        "",
-        &format!(
-            "{}: {} samples, {}, batch {}, depth {} at most",
-            report.source, report.samples, report.recipe, report.batch, report.depth
-        ),
-    )?;
+    let (samples, recipe) = (report.samples, &report.recipe);
+    let (batch, depth) = (report.batch, report.depth);
+    let run = format!("{samples} samples, {recipe}, batch {batch}, depth {depth} at most");
+    beside("", &format!("{}: {run}", report.source))?;
     let span = match (report.seconds, report.epochs) {
         (_, Some(epochs)) => format!("{epochs} epochs"),
         (Some(seconds), None) => format!("{seconds} s at least"),
         (None, None) => String::new(),
     };
-    text(
+    beside(
         "",
         &format!("MiB; medians over {span}, once every worker had committed {WARM_ROWS} rows"),
     )?;
@@ -48,24 +45,14 @@ pub fn print(report: &RssReport) -> Result<()> {
     print_conclusions(report)
 }
 
-/// Prints words behind what `begin` says, on as many lines as they take, below themselves.
-fn text(begin: &str, words: &str) -> Result<()> {
-    let at = begin.chars().count();
-    for (i, words) in wrapped(words, WIDTH - at).iter().enumerate() {
-        let begin = if i == 0 { begin } else { "" };
-        line(&format!("{begin:at$}{words}"))?;
-    }
-    Ok(())
-}
-
 /// Prints what a table means.
 fn note(words: &str) -> Result<()> {
-    text(&" ".repeat(NOTE), words)
+    beside(&" ".repeat(NOTE), words)
 }
 
 /// Prints a figure, and what it is of.
 fn conclusion(figure: &str, words: &str) -> Result<()> {
-    text(&format!("{figure:>10} "), words)
+    beside(&format!("{figure:>10} "), words)
 }
 
 fn figures(values: &[f64]) -> String {
@@ -180,7 +167,7 @@ const OF_PROCESSES: [&[Part]; 2] = [
 ];
 
 fn print_processes(report: &RssReport) -> Result<()> {
-    text(
+    beside(
         "",
         "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory \
          (ring, index); input is what is page cache of input files",
@@ -225,7 +212,7 @@ fn print_memory(row: &Row, name: &str, memory: &Memory, parts: &[Part]) -> Resul
 }
 
 fn print_epochs(report: &RssReport) -> Result<()> {
-    text(
+    beside(
         "",
         "PSS of all processes without the ring and mapped input, the median of each epoch",
     )?;
@@ -276,9 +263,9 @@ fn print_conclusions(report: &RssReport) -> Result<()> {
         )?;
     }
     for bound in &report.broken_bounds {
-        text("FAILED     ", bound)?;
+        beside("FAILED     ", bound)?;
     }
-    text("verdict    ", &report.verdict)
+    beside("verdict    ", &report.verdict)
 }
 
 #[cfg(test)]

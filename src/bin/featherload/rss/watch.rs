@@ -2,9 +2,6 @@
 //! outside, ends it.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use featherload::measure::{Member, Memory, SteadyMemory, TreeSample};
@@ -13,7 +10,8 @@ use featherload::{Error, Result};
 use super::child::CHILD_COMMAND;
 use super::messages::{Message, Ready, Status};
 use super::report::without_ring;
-use crate::{interrupt, members};
+use crate::line_process::LineProcess;
+use crate::{members, output};
 
 /// Rows that every worker has committed when steady samples begin.
 pub const WARM_ROWS: u64 = 20;
@@ -30,17 +28,12 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// The same until samples are steady, and while epochs are told apart.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How often a signal is looked for.
-const LOOK: Duration = Duration::from_millis(20);
-
 /// How long a tree of processes may take to end.
 const END: Duration = Duration::from_secs(5);
 
 /// A consumer with its pool. Dropping it ends them and waits for their end.
 pub struct Watched {
-    child: Child,
-    input: Option<ChildStdin>,
-    messages: Receiver<Message>,
+    consumer: LineProcess,
     began: Instant,
     ready: Option<Ready>,
     status: Option<Status>,
@@ -63,71 +56,41 @@ pub struct Steady {
     pub took: Duration,
 }
 
-/// One epoch's samples.
-pub struct EpochMemory {
-    pub epoch: u64,
-    pub memory: SteadyMemory,
-}
-
-/// Why there is nothing to report.
-pub enum Stop {
-    /// A signal came.
-    Interrupted,
-    Failed(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(e: Error) -> Self {
-        Self::Failed(e)
-    }
+/// A row for each number of workers, which `measure` makes of a pool of its own.
+pub fn rows<N, R>(
+    numbers: impl ExactSizeIterator<Item = N>,
+    json: bool,
+    mut measure: impl FnMut(N) -> Result<R>,
+) -> Result<Vec<R>> {
+    let bar = output::steps(numbers.len() as u64, "pools", !json);
+    let rows = numbers.map(|number| {
+        let row = measure(number)?;
+        bar.inc(1);
+        Ok(row)
+    });
+    let rows = rows.collect();
+    bar.finish_and_clear();
+    rows
 }
 
 impl Watched {
     /// Starts a consumer with `workers` workers, in the way that `how` names.
     pub fn start(workers: usize, how: &str) -> Result<Self> {
-        let me = std::env::current_exe().map_err(|e| Error::io("find this executable", e))?;
         // The arguments of `rss` mean the same to the child.
-        let own: Vec<OsString> = std::env::args_os().skip(2).collect();
-        let mut child = Command::new(&me)
-            .arg(CHILD_COMMAND)
-            .args([&workers.to_string(), how])
-            .args(own)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| Error::not_started("start a consumer to measure", e))?;
-        let began = Instant::now();
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (sender, messages) = mpsc::channel();
-        let this = Self {
-            child,
-            input,
-            messages,
-            began,
+        let own = std::env::args_os().skip(2);
+        let args = [CHILD_COMMAND, &workers.to_string(), how].map(OsString::from);
+        Ok(Self {
+            consumer: LineProcess::start("the measured consumer", args.into_iter().chain(own))?,
+            began: Instant::now(),
             ready: None,
             status: None,
             epoch_over: None,
             peak: Peak::default(),
-        };
-        let output = output.ok_or_else(|| Error::worker("the measured consumer has no pipe"))?;
-        // Ends with the process, or when nobody listens.
-        std::thread::Builder::new()
-            .name("messages".into())
-            .spawn(move || {
-                for line in BufReader::new(output).lines() {
-                    let message = line.ok().and_then(|l| serde_json::from_str(&l).ok());
-                    let Some(message) = message else { return };
-                    if sender.send(message).is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(|e| Error::not_started("start a thread", e))?;
-        Ok(this)
+        })
     }
 
     /// Waits until every worker has committed its rows, and samples meanwhile.
-    pub fn warm_up(&mut self) -> Result<(), Stop> {
+    pub fn warm_up(&mut self) -> Result<()> {
         while !self.is_warm() {
             self.sample();
             self.listen(CLOSE_INTERVAL)?;
@@ -136,7 +99,7 @@ impl Watched {
     }
 
     /// Samples for `length`, and until there are enough.
-    pub fn steady(&mut self, length: Duration) -> Result<Steady, Stop> {
+    pub fn steady(&mut self, length: Duration) -> Result<Steady> {
         let began = Instant::now();
         let interval = (length / (SAMPLES as u32 + 5)).min(INTERVAL);
         let mut samples = Vec::new();
@@ -153,8 +116,7 @@ impl Watched {
                     "{} of {taken} samples found all processes alive, and {SAMPLES} are needed: \
                      workers die too often",
                     samples.len()
-                ))
-                .into());
+                )));
             }
         }
         Ok(Steady {
@@ -166,7 +128,7 @@ impl Watched {
     /// Samples through `epochs` epochs. The consumer waits at the end of each
     /// until there are enough samples of it. Steady are those behind the rows
     /// that every worker commits first.
-    pub fn epochs(&mut self, epochs: u64) -> Result<(Steady, Vec<EpochMemory>), Stop> {
+    pub fn epochs(&mut self, epochs: u64) -> Result<(Steady, Vec<SteadyMemory>)> {
         let began = Instant::now();
         let mut steady = Vec::new();
         let mut found = Vec::new();
@@ -184,8 +146,7 @@ impl Watched {
                     return Err(Error::config(format!(
                         "{epochs} epochs ended before every worker had filled {WARM_ROWS} rows: \
                          use more --epochs, or fewer --num-workers"
-                    ))
-                    .into());
+                    )));
                 }
                 self.listen(CLOSE_INTERVAL)?;
                 let sample = self.sample();
@@ -196,12 +157,9 @@ impl Watched {
                     samples.push(sample);
                 }
             }
-            found.push(EpochMemory {
-                epoch,
-                memory: SteadyMemory::of(&samples),
-            });
+            found.push(SteadyMemory::of(&samples));
             if !last {
-                self.begin_next_epoch()?;
+                self.consumer.write("\n")?;
             }
         }
         let steady = Steady {
@@ -211,17 +169,8 @@ impl Watched {
         Ok((steady, found))
     }
 
-    pub fn samples(&self) -> u64 {
-        self.ready.as_ref().map_or(0, |r| r.samples)
-    }
-
-    pub fn scan(&self) -> serde_json::Value {
-        let scan = self.ready.as_ref().map(|r| r.scan.clone());
-        scan.unwrap_or_default()
-    }
-
-    pub fn ring_bytes(&self) -> u64 {
-        self.ready.as_ref().map_or(0, |r| r.ring_bytes)
+    pub fn ready(&self) -> Ready {
+        self.ready.clone().unwrap_or_default()
     }
 
     pub fn status(&self) -> Status {
@@ -241,7 +190,7 @@ impl Watched {
         match &self.status {
             Some(status) => status.members(),
             // Its pool is made before it says who is there.
-            None => members::under(self.child.id() as i32),
+            None => members::under(self.consumer.id()),
         }
     }
 
@@ -258,31 +207,14 @@ impl Watched {
         sample
     }
 
-    fn begin_next_epoch(&mut self) -> Result<()> {
-        let written = match &mut self.input {
-            Some(input) => writeln!(input),
-            None => Ok(()),
-        };
-        written.map_err(|e| Error::io("tell the measured consumer what to do", e))
-    }
-
     /// Takes in what the consumer says, for as long as `length`.
-    fn listen(&mut self, length: Duration) -> Result<(), Stop> {
+    fn listen(&mut self, length: Duration) -> Result<()> {
         let until = Instant::now() + length;
-        loop {
-            if interrupt::caught().is_some() {
-                return Err(Stop::Interrupted);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            match self.messages.recv_timeout(left.min(LOOK)) {
-                Ok(message) => self.take_in(message)?,
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(()),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::worker("the measured consumer ended early").into());
-                }
-            }
+        while let Some(line) = self.consumer.line(Some(until))? {
+            let message = serde_json::from_str(&line);
+            self.take_in(message.map_err(|e| Error::worker(format!("'{line}': {e}")))?)?;
         }
+        Ok(())
     }
 
     fn take_in(&mut self, message: Message) -> Result<()> {
@@ -305,8 +237,7 @@ impl Drop for Watched {
         // While they can be told by whose children they are.
         let members = self.members();
         // One that has ended already cannot be killed, and need not be.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.consumer.end();
         // Its coordinator and workers end by themselves: what is left of them
         // would share pages with the next pool.
         let until = Instant::now() + END;

@@ -68,17 +68,11 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
 
 /// The report for people.
 fn lines(report: &SceneSummary, points: Option<u64>) -> Vec<String> {
-    let splits: Vec<String> = [
-        (Split::Train, "train"),
-        (Split::Eval, "eval"),
-        (Split::Test, "test"),
-    ]
-    .iter()
-    .filter_map(|(split, name)| {
-        let count = report.splits.get(split)?;
-        Some(format!("{} {name}", output::grouped(*count)))
-    })
-    .collect();
+    let splits = Split::ALL.into_iter().filter_map(|split| {
+        let count = report.splits.get(&split)?;
+        Some(format!("{} {}", output::grouped(*count), split.name()))
+    });
+    let splits: Vec<String> = splits.collect();
     let all = match report.evaluates_all {
         true => "all train and evaluate".to_owned(),
         false => splits.join(", "),

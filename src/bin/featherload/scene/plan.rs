@@ -20,16 +20,9 @@ pub fn print(
     slot: &[String; 2],
     json: bool,
 ) -> Result<Outcome> {
-    match (json, refusal) {
-        (true, Some(refusal)) => return Err(refusal),
-        (true, None) => output::json(&forecast)?,
-        (false, refusal) => {
-            print_text(scene, &forecast, slot)?;
-            if let Some(refusal) = refusal {
-                return Err(refusal);
-            }
-        }
-    }
+    output::plan(&forecast, refusal, json, |forecast| {
+        print_text(scene, forecast, slot)
+    })?;
     Ok(Outcome::Done)
 }
 

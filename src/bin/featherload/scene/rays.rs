@@ -42,7 +42,7 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
         let batches = ["batch", "batches"].map(|of| format!("{of} of {rays} rays"));
         return plan::print(args.scene(), forecast, &batches, args.json);
     }
-    run::outcome(draw(&args, began))
+    Outcome::or_interrupted(draw(&args, began))
 }
 
 fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {

@@ -130,17 +130,6 @@ pub fn measure<K: SceneKind>(
     })
 }
 
-/// The outcome of a command; a run that a signal broke off failed by the signal.
-pub fn outcome(done: Result<Outcome>) -> Result<Outcome> {
-    match done {
-        Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
-            Some(signal) => Ok(Outcome::Interrupted(signal)),
-            None => Err(e),
-        },
-        other => other,
-    }
-}
-
 /// Names are the contract of `--json`.
 #[derive(Serialize)]
 struct Report<'a, R: Serialize, W: Serialize> {
@@ -202,7 +191,9 @@ impl<W: Serialize> RunMeasurement<W> {
             run.workers.len(),
         ))?;
         output::line("")?;
-        interrupt::print_interrupted()?;
+        if interrupt::caught().is_some() {
+            output::line("  interrupted    the figures are of what ran")?;
+        }
         output::line(&format!(
             "  {}   {} after {:.0} ms{}",
             texts.rate,
@@ -225,7 +216,12 @@ impl<W: Serialize> RunMeasurement<W> {
             texts.unit,
         ))?;
         if let Some(device) = &run.device {
-            output::device_memory(device)?;
+            output::line(&format!(
+                "  {:>8.1} MiB of the device, {:.1} planned; {:.1} MiB of the host pinned",
+                output::mib(device.used_bytes),
+                output::mib(device.planned_bytes),
+                output::mib(device.pinned_bytes),
+            ))?;
         }
         let all: f64 = texts.stages.iter().map(|(_, seconds)| seconds).sum();
         let share = |seconds: f64| (100.0 * seconds / all.max(1e-9)).round();

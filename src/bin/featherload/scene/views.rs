@@ -77,7 +77,7 @@ pub fn run(args: ViewsArgs) -> Result<Outcome> {
         let views = ["view".to_owned(), "views".to_owned()];
         return plan::print(&args.scene, forecast, &views, args.json);
     }
-    run::outcome(show(&args, began))
+    Outcome::or_interrupted(show(&args, began))
 }
 
 fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {

@@ -16,7 +16,7 @@ fn broken_args(dir: &Path) -> DemoArgs {
 }
 
 fn listed() -> Vec<BrokenFile> {
-    super::files(4).iter().map(Broken::listed).collect()
+    super::files(4).into_iter().map(|b| b.listed).collect()
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn huge_headers_are_right_in_themselves() {
 fn the_bytes_are_pinned() {
     let files = super::files(4)
         .iter()
-        .map(|file| (file.path(), file.damage.bytes(7).unwrap()))
+        .map(|file| (file.listed.path.clone(), file.damage.bytes(7).unwrap()))
         .collect();
     assert_eq!(
         format!("{:#034x}", digest(&files)),

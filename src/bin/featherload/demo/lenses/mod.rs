@@ -81,7 +81,7 @@ pub(super) struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
+        write!(
             f,
             "{}: {} scenes, {} images, {:.0} kB; {}",
             self.dir.display(),
@@ -93,20 +93,9 @@ impl fmt::Display for Summary {
                 written => format!("{written} files written now"),
             }
         )?;
-        for (number, scene) in self.scenes.iter().enumerate() {
-            let Described {
-                path,
-                images,
-                model,
-                what,
-                ..
-            } = scene;
-            let end = if number + 1 == self.scenes.len() {
-                ""
-            } else {
-                "\n"
-            };
-            write!(f, "  {path:<18} {images:>3} x {model:<18} {what}{end}")?;
+        for scene in &self.scenes {
+            let (path, images, model) = (&scene.path, scene.images, &scene.model);
+            write!(f, "\n  {path:<18} {images:>3} x {model:<18} {}", scene.what)?;
         }
         Ok(())
     }

@@ -4,10 +4,9 @@ use std::io;
 use std::path::Path;
 
 use featherload::{Camera, Result};
-use image::codecs::png::{CompressionType, FilterType, PngEncoder};
-use image::{ExtendedColorType, ImageEncoder};
+use image::ExtendedColorType;
 
-use super::super::encode::{self, Chroma, Jpeg};
+use super::super::encode::{self, Chroma, Jpeg, png_of};
 use super::super::files::{Made, make_file};
 use super::sets::{Coding, Set};
 use super::texture::Room;
@@ -23,14 +22,7 @@ pub(super) fn make(dir: &Path, set: &Set, number: usize, room: &Room) -> Result<
     let Camera { width, height, .. } = view.camera;
     let shown = view.show(room, set.form.depth_unit());
     let name = name(number);
-    let png = |pixels: &[u8], color| {
-        let mut bytes = Vec::new();
-        PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Adaptive)
-            .write_image(pixels, width, height, color)
-            .map_err(io::Error::other)?;
-        Ok(bytes)
-    };
-
+    let png = |pixels: &[u8], color| png_of((width, height), pixels, color);
     let image = dir.join(format!("images/{name}.{}", set.coding.extension()));
     let mut made = make_file(&image, || match set.coding {
         Coding::Png => png(&shown.rgb, ExtendedColorType::Rgb8),
@@ -41,9 +33,8 @@ pub(super) fn make(dir: &Path, set: &Set, number: usize, room: &Room) -> Result<
         }
         Coding::Jpeg => {
             let size = |side: u32| u16::try_from(side).map_err(io::Error::other);
-            let form = Jpeg::Baseline(Chroma::Full);
-            encode::jpeg(form, size(width)?, size(height)?, shown.rgb.clone(), 95)
-                .map_err(io::Error::other)
+            let form = encode::Coding::Jpeg(Jpeg::Baseline(Chroma::Full));
+            form.encode(size(width)?, size(height)?, shown.rgb.clone(), 95)
         }
     })?;
     made.pixels = u64::from(width) * u64::from(height);

@@ -88,106 +88,56 @@ pub(super) fn all(seed: u64) -> Vec<Set> {
 
 /// A scene for each camera model.
 fn models() -> Vec<Set> {
-    let transforms = |name, model, what, camera| Set {
+    let of = |name, model, form, depths, camera, what| Set {
         name,
         model,
         what,
-        form: Form::Transforms,
+        form,
         coding: Coding::Png,
-        depths: false,
+        depths,
         views: vec![view(camera); VIEWS as usize],
     };
-    let mut opencv = transforms(
-        "opencv",
-        "OPENCV",
-        "Brown's lens with tangential distortion; depths",
-        brown(),
-    );
-    opencv.depths = true;
-    let mut fisheye = transforms(
-        "opencv-fisheye",
-        "OPENCV_FISHEYE",
-        "Kannala-Brandt over more than half the sphere, corners without rays; depths",
-        odd([21.0, 20.5], FISHEYE),
-    );
-    fisheye.depths = true;
-    let mut prism = transforms(
-        "thin-prism-fisheye",
-        "THIN_PRISM_FISHEYE",
-        "COLMAP as text; depths by their names",
-        odd([25.0, 25.5], THIN_PRISM),
-    );
-    prism.form = Form::ColmapText;
-    prism.depths = true;
-    let mut rational = transforms(
-        "full-opencv",
-        "FULL_OPENCV",
-        "OpenCV's eight coefficients; COLMAP, binary",
-        odd([26.0, 27.0], RATIONAL),
-    );
-    rational.form = Form::ColmapBinary;
-    let mut fov = transforms(
-        "fov",
-        "FOV",
-        "COLMAP, binary",
-        odd([30.0, 31.0], Lens::Fov { omega: 0.95 }),
-    );
-    fov.form = Form::ColmapBinary;
-    vec![
-        transforms(
-            "pinhole",
-            "PINHOLE",
-            "no distortion, the principal point exactly in the middle",
-            middle((WIDTH, HEIGHT), [34.0, 33.0], Lens::Pinhole),
-        ),
-        transforms(
-            "radial",
-            "RADIAL",
-            "a barrel that turns round before the corners, which have no rays",
-            odd([46.0, 45.0], RADIAL),
-        ),
-        opencv,
-        rational,
-        fisheye,
-        transforms(
-            "fisheye624",
-            "FISHEYE624",
-            "twelve coefficients",
-            odd([24.0, 24.5], FISHEYE624),
-        ),
-        prism,
-        fov,
-        transforms(
-            "equirectangular",
-            "EQUIRECTANGULAR",
-            "the whole sphere",
-            middle((121, 61), [60.5, 61.0], Lens::Equirectangular),
-        ),
-        transforms(
-            "orthophoto",
-            "ORTHOPHOTO",
-            "parallel rays",
-            odd([38.0, 39.0], Lens::Orthographic),
-        ),
-    ]
+    let (json, text, binary) = (Form::Transforms, Form::ColmapText, Form::ColmapBinary);
+    let (pinhole, fov) = (Lens::Pinhole, Lens::Fov { omega: 0.95 });
+    let sphere = Lens::Equirectangular;
+    #[rustfmt::skip] // A scene, and what is printed of it.
+    let sets = vec![
+        of("pinhole", "PINHOLE", json, false, middle((WIDTH, HEIGHT), [34.0, 33.0], pinhole),
+            "no distortion, the principal point exactly in the middle"),
+        of("radial", "RADIAL", json, false, odd([46.0, 45.0], RADIAL),
+            "a barrel that turns round before the corners, which have no rays"),
+        of("opencv", "OPENCV", json, true, brown(),
+            "Brown's lens with tangential distortion; depths"),
+        of("full-opencv", "FULL_OPENCV", binary, false, odd([26.0, 27.0], RATIONAL),
+            "OpenCV's eight coefficients; COLMAP, binary"),
+        of("opencv-fisheye", "OPENCV_FISHEYE", json, true, odd([21.0, 20.5], FISHEYE),
+            "Kannala-Brandt over more than half the sphere, corners without rays; depths"),
+        of("fisheye624", "FISHEYE624", json, false, odd([24.0, 24.5], FISHEYE624),
+            "twelve coefficients"),
+        of("thin-prism-fisheye", "THIN_PRISM_FISHEYE", text, true, odd([25.0, 25.5], THIN_PRISM),
+            "COLMAP as text; depths by their names"),
+        of("fov", "FOV", binary, false, odd([30.0, 31.0], fov),
+            "COLMAP, binary"),
+        of("equirectangular", "EQUIRECTANGULAR", json, false, middle((121, 61), [60.5, 61.0], sphere),
+            "the whole sphere"),
+        of("orthophoto", "ORTHOPHOTO", json, false, odd([38.0, 39.0], Lens::Orthographic),
+            "parallel rays"),
+    ];
+    sets
 }
 
 /// A scene for each thing that a scene may have.
 fn others() -> Vec<Set> {
-    let opencv = |name, what, views| Set {
+    let of = |name, model, coding, depths, views, what| Set {
         name,
-        model: "OPENCV",
+        model,
         what,
         form: Form::Transforms,
-        coding: Coding::Png,
-        depths: false,
+        coding,
+        depths,
         views,
     };
     let six = || vec![view(brown()); VIEWS as usize];
-    let mut jpeg = opencv("jpeg", "JPEGs of quality 95", six());
-    jpeg.coding = Coding::Jpeg;
-    let mut rgba = opencv("rgba", "images with transparency", six());
-    rgba.coding = Coding::Rgba;
     // Larger, smaller, upright: each with intrinsics of its own.
     let sizes = [(61, 47), (47, 61), (64, 48), (33, 71), (61, 47), (80, 23)];
     let own = sizes.map(|(width, height)| {
@@ -213,60 +163,38 @@ fn others() -> Vec<Set> {
         time: Some(f64::from(number) / f64::from(VIEWS - 1)),
         ..view(brown())
     });
-    let mut rolling = opencv(
-        "rolling-shutter",
-        "rows or columns are seen one after the other, in several orders; depths",
-        TIMINGS
-            .map(|timing| View {
-                shutter: timing.map(|timing| Shutter {
-                    timing,
-                    motion: MOTION,
-                }),
-                ..view(brown())
-            })
-            .to_vec(),
-    );
-    rolling.depths = true;
+    let rolling = TIMINGS.map(|timing| View {
+        shutter: timing.map(|timing| Shutter {
+            timing,
+            motion: MOTION,
+        }),
+        ..view(brown())
+    });
     // The disc is cut at the top and at the bottom.
     let cropped = View {
         crop_radius: Some(24.8),
         ..view(odd([34.0, 33.5], FISHEYE))
     };
-    let mut crop = opencv(
-        "crop-radius",
-        "fisheye_crop_radius: a disc, magenta beyond it",
-        vec![cropped; VIEWS as usize],
-    );
-    crop.model = "OPENCV_FISHEYE";
-    let tiny = middle((9, 7), [5.0, 5.5], Lens::Pinhole);
-    let mut many = opencv(
-        "many",
-        "300 images of 9 x 7 pixels: more than half the rays of a small batch",
-        vec![view(tiny); 300],
-    );
-    many.model = "PINHOLE";
-    vec![
-        jpeg,
-        rgba,
-        opencv(
-            "own-intrinsics",
-            "each frame with its own size and intrinsics, landscape and upright",
-            own.to_vec(),
-        ),
-        opencv(
-            "masks",
-            "masks: none, one pixel, empty, a part, every other pixel",
-            masked.to_vec(),
-        ),
-        opencv(
-            "time",
-            "colours that change with the time of the frame",
-            timed.collect(),
-        ),
-        many,
-        rolling,
-        crop,
-    ]
+    let cropped = vec![cropped; VIEWS as usize];
+    let tiny = vec![view(middle((9, 7), [5.0, 5.5], Lens::Pinhole)); 300];
+    #[rustfmt::skip] // A scene, and what is printed of it.
+    let sets = vec![
+        of("jpeg", "OPENCV", Coding::Jpeg, false, six(), "JPEGs of quality 95"),
+        of("rgba", "OPENCV", Coding::Rgba, false, six(), "images with transparency"),
+        of("own-intrinsics", "OPENCV", Coding::Png, false, own.to_vec(),
+            "each frame with its own size and intrinsics, landscape and upright"),
+        of("masks", "OPENCV", Coding::Png, false, masked.to_vec(),
+            "masks: none, one pixel, empty, a part, every other pixel"),
+        of("time", "OPENCV", Coding::Png, false, timed.collect(),
+            "colours that change with the time of the frame"),
+        of("many", "PINHOLE", Coding::Png, false, tiny,
+            "300 images of 9 x 7 pixels: more than half the rays of a small batch"),
+        of("rolling-shutter", "OPENCV", Coding::Png, true, rolling.to_vec(),
+            "rows or columns are seen one after the other, in several orders; depths"),
+        of("crop-radius", "OPENCV_FISHEYE", Coding::Png, false, cropped,
+            "fisheye_crop_radius: a disc, magenta beyond it"),
+    ];
+    sets
 }
 
 /// On a ring around the middle, looking outwards and about.

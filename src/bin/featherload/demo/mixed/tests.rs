@@ -9,15 +9,17 @@ use featherload::{DecodeMode, Dtype, Loader, MemoryLayout, Recipe, RowStatus, So
 use image::{ColorType, DynamicImage, ImageFormat};
 
 use super::*;
+use crate::demo::picture::Picture;
 use crate::demo::tests::{args, digest, files};
-use crate::demo::{Kind, write};
+use crate::demo::{Kind, scene, write};
 
 const SIDE: u16 = 96;
 
 /// The picture of each form, in one size.
-fn picture(form: &'static Form) -> Mixed {
-    Mixed {
-        form,
+fn picture(form: &'static Form) -> Picture {
+    Picture {
+        form: Some(form.name),
+        coding: form.coding,
         width: 150,
         height: 100,
         quality: 90,
@@ -85,13 +87,11 @@ fn mean_difference(a: &[u8], b: &[u8]) -> f64 {
 fn each_form_comes_once_in_a_cycle_and_in_many_classes() {
     let cycle = FORMS.len() as u64;
     for from in [0, cycle] {
-        let names: BTreeSet<_> = (from..from + cycle)
-            .map(|i| Mixed::new(0, i, i % 8).form.name)
-            .collect();
+        let names: BTreeSet<_> = (from..from + cycle).map(|i| form_of(0, i).name).collect();
         assert_eq!(names.len(), FORMS.len());
     }
     let classes: BTreeSet<_> = (0..20 * cycle)
-        .filter(|&i| Mixed::new(0, i, i % 8).form.name == "cmyk.jpg")
+        .filter(|&i| form_of(0, i).name == "cmyk.jpg")
         .map(|i| i % 8)
         .collect();
     assert!(classes.len() > 5, "{classes:?}");
@@ -104,8 +104,10 @@ fn each_form_comes_once_in_a_cycle_and_in_many_classes() {
 
 #[test]
 fn sizes_go_from_tiny_to_4k() {
-    let sizes: Vec<_> = (0..370).map(|i| Mixed::new(1, i, 0)).collect();
-    let long = |m: &Mixed| m.width.max(m.height);
+    let sizes: Vec<_> = (0..370)
+        .map(|i| Picture::new(Kind::Mixed, 1, i, 0))
+        .collect();
+    let long = |m: &Picture| m.width.max(m.height);
     assert!(
         sizes
             .iter()
