@@ -176,8 +176,8 @@ impl Progress {
     fn tell_loader(&mut self, report: LoaderReport) -> Result<()> {
         self.tell(Status {
             coordinator: report.coordinator,
-            workers: report.workers,
-            rows_by_worker: report.rows_by_worker,
+            workers: report.workers.clone(),
+            rows_by_worker: report.rows_by_worker.clone(),
             worker_deaths: report.worker_deaths,
             ..self.status.clone()
         })
