@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use featherload::internals::Drilled;
 use featherload::loader::Epoch;
-use featherload::recipe::{CenterCrop, Decode, DecodeMode, GaussianBlur, Resize, Truncated};
+use featherload::plan::MultiScale;
+use featherload::recipe::{
+    CenterCrop, Decode, DecodeMode, GaussianBlur, RandomResizedCrop, Resize, Truncated,
+};
 use featherload::{
     Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
     RowStatus, Sampler, State, Upload,
@@ -253,6 +256,48 @@ fn the_stream_is_the_same_however_it_is_made() {
             }
         },
     );
+}
+
+/// A batch is known by the samples before it, which are no number of a batch.
+#[test]
+fn sizes_may_change_from_batch_to_batch() {
+    with_pictures("sizes_may_change_from_batch_to_batch", &[], |dir, _| {
+        let sizes = [(64, 64), (80, 48), (48, 60)];
+        let recipe = Recipe::new("crops")
+            .then(Decode::default())
+            .then(RandomResizedCrop::new(SIDE))
+            .with_dtype(Dtype::U8)
+            .with_layout(MemoryLayout::Nhwc);
+        let build = |on| {
+            let b = usual(dir, on).recipe(recipe.clone());
+            let scales = MultiScale {
+                divided_by: 4,
+                ..MultiScale::new(sizes)
+            };
+            b.multi_scale(scales).build().unwrap()
+        };
+        let (mut gpu, mut cpu) = (build(DecodeOn::Gpu), build(DecodeOn::Cpu));
+        let (mut seen, mut made) = (Vec::new(), 0);
+        for _ in 0..4 {
+            for (batch, by_workers) in gpu.epoch().zip(cpu.epoch()) {
+                let (batch, by_workers) = (batch.unwrap(), by_workers.unwrap());
+                let [_, height, width, _] = batch.shape().unwrap();
+                assert_eq!(batch.shape().unwrap(), by_workers.shape().unwrap());
+                seen.push((height as u32, width as u32));
+                let (batch, by_workers) = (batch.to_host().unwrap(), seen_of(by_workers));
+                for (row, by_worker) in rows(&batch).iter().zip(&by_workers) {
+                    assert_eq!((row.id, row.status), (by_worker.id, by_worker.status));
+                    let bytes = batch.row(row.row).unwrap().bytes().unwrap();
+                    // What the stand-in makes of a row has one value, but for its first byte.
+                    let is_made = bytes[1..].iter().all(|byte| *byte == bytes[1]);
+                    assert!(is_made != (row == by_worker), "{row:?}");
+                    made += usize::from(is_made);
+                }
+            }
+        }
+        assert!(made > 3 * usize::from(CODED), "{made} rows");
+        assert!(sizes.iter().all(|size| seen.contains(size)), "{seen:?}");
+    });
 }
 
 /// Colours without any order, which take many coded bytes.
