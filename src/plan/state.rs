@@ -62,24 +62,14 @@ impl State {
     /// # Errors
     /// Names what differs, both values, and what to do.
     pub(crate) fn check_resumable(&self, now: &Self) -> Result<()> {
-        let text = u32::to_string;
-        same(
-            "the version of the state",
-            &self.version,
-            &now.version,
-            text,
-        )?;
-        let what = "the index (paths, labels, order)";
-        same(what, &self.index_hash, &now.index_hash, String::clone)?;
-        same(
-            "the recipe",
-            &self.recipe_hash,
-            &now.recipe_hash,
-            String::clone,
-        )?;
+        let what = "the version of the state";
+        same(what, &self.version, &now.version, u32::to_string)?;
+        let (what, text) = ("the index (paths, labels, order)", String::clone);
+        same(what, &self.index_hash, &now.index_hash, text)?;
+        same("the recipe", &self.recipe_hash, &now.recipe_hash, text)?;
         if let Some((name, then, now)) = self.profile.difference(&now.profile) {
             let what = format!("the numeric profile's {name}");
-            same(&what, &then, &now, String::clone)?;
+            same(&what, &then, &now, text)?;
         }
         let (a, b) = (&self.plan, &now.plan);
         same("the sampler", &a.sampler, &b.sampler, Sampler::to_string)?;
@@ -89,15 +79,15 @@ impl State {
             some => serde_json::to_string(some).unwrap_or_default(),
         };
         same(what, &a.identity_ratios, &b.identity_ratios, text)?;
-        let text = EpochLength::to_string;
-        same("the length of an epoch", &a.length, &b.length, text)?;
-        let text =
-            |s: &Option<MultiScale>| s.as_ref().map_or("none".to_owned(), MultiScale::to_string);
+        let what = "the length of an epoch";
+        same(what, &a.length, &b.length, EpochLength::to_string)?;
+        let text = |scales: &Option<MultiScale>| match scales {
+            None => "none".to_owned(),
+            Some(scales) => scales.to_string(),
+        };
         same("multi_scale", &a.multi_scale, &b.multi_scale, text)?;
-        let what = format!(
-            "the table of the sampler {} (labels, weights or sizes)",
-            a.sampler
-        );
+        let sampler = &a.sampler;
+        let what = format!("the table of the sampler {sampler} (labels, weights or sizes)");
         let text = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "absent".to_owned());
         same(&what, &self.sampler_hash, &now.sampler_hash, text)?;
         let text = u64::to_string;
