@@ -67,10 +67,9 @@ pub(crate) fn translate(
         return Ok(None);
     }
     let Some(num_classes) = own_classes.or(rules.class_num) else {
-        return Err(Mistake::new(
-            list.at,
-            "batch_transform_ops needs Arch.class_num, the width of mixed labels",
-        ));
+        return Err(list
+            .at
+            .mistake("batch_transform_ops needs Arch.class_num, the width of mixed labels"));
     };
     Ok(Some((Mixing { num_classes, ops }, lines)))
 }
@@ -78,13 +77,10 @@ pub(crate) fn translate(
 fn unknown(key: &Key) -> Mistake {
     let name = &key.name;
     let near = nearest(name, &NAMES).map(|near| format!("did you mean '{near}'? "));
-    Mistake::new(
-        key.at,
-        format!(
-            "batch operation '{name}' is unknown: {}`skip_unknown_ops` skips it",
-            near.unwrap_or_default()
-        ),
-    )
+    key.at.mistake(format!(
+        "batch operation '{name}' is unknown: {}`skip_unknown_ops` skips it",
+        near.unwrap_or_default()
+    ))
 }
 
 /// Any but OpSampler.
@@ -165,20 +161,18 @@ fn sampler(
     let entries = match &node.value {
         Value::Map(entries) if !entries.is_empty() => entries,
         _ => {
-            return Err(Mistake::new(
-                key.at,
-                "OpSampler needs operations, each with its prob",
-            ));
+            return Err(key
+                .at
+                .mistake("OpSampler needs operations, each with its prob"));
         }
     };
     let mut choices = Vec::new();
     let mut sum = 0.0;
     for (key, node) in entries {
         if key.name == "OpSampler" {
-            return Err(Mistake::new(
-                key.at,
-                "OpSampler is inside another OpSampler: write its operations there",
-            ));
+            return Err(key
+                .at
+                .mistake("OpSampler is inside another OpSampler: write its operations there"));
         }
         if !NAMES.contains(&key.name.as_str()) {
             if !rules.skip_unknown {
@@ -201,10 +195,9 @@ fn sampler(
         choices.push(MixChoice { p, op });
     }
     if sum > 1.0 + 1e-9 {
-        return Err(Mistake::new(
-            key.at,
-            format!("OpSampler: probabilities sum to {sum}: use at most 1"),
-        ));
+        return Err(key.at.mistake(format!(
+            "OpSampler: probabilities sum to {sum}: use at most 1"
+        )));
     }
     Ok((!choices.is_empty()).then_some(MixOp::OneOf(choices)))
 }

@@ -118,13 +118,10 @@ fn transposes(name: &str, backend: Option<&str>) -> bool {
 fn transposes_once(dataset: &str, transform_ops: &Node) -> Read<()> {
     for item in transform_ops.items() {
         if let Some(name) = TRANSPOSE.iter().find(|name| item.get(name).is_some()) {
-            return Err(Mistake::new(
-                item.at,
-                format!(
-                    "{name} transposes, and PaddleClas' {dataset} transposes once more, to width \
+            return Err(item.at.mistake(format!(
+                "{name} transposes, and PaddleClas' {dataset} transposes once more, to width \
                      x 3 x height: remove it"
-                ),
-            ));
+            )));
         }
     }
     Ok(())

@@ -21,14 +21,11 @@ pub(crate) fn one_name(item: &Node) -> Read<(&Key, &Node)> {
     match &item.value {
         Value::Map(entries) => match entries.as_slice() {
             [(key, node)] => Ok((key, node)),
-            [_, (second, _), ..] => Err(Mistake::new(
-                second.at,
-                format!(
-                    "'{}' is beside another name: indent it deeper if it is a parameter",
-                    second.name
-                ),
-            )),
-            [] => Err(Mistake::new(item.at, "the name of an operation is missing")),
+            [_, (second, _), ..] => Err(second.at.mistake(format!(
+                "'{}' is beside another name: indent it deeper if it is a parameter",
+                second.name
+            ))),
+            [] => Err(item.at.mistake("the name of an operation is missing")),
         },
         _ => {
             let expected = "an operation and its parameters (Name: ...)";

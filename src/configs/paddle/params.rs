@@ -59,12 +59,12 @@ impl<'a> Params<'a> {
 
     /// The mistake that `text` is, at a parameter.
     pub(crate) fn wrong(&self, name: &str, text: impl std::fmt::Display) -> Mistake {
-        Mistake::new(self.at_of(name), format!("{}: {text}", self.name))
+        self.at_of(name).mistake(format!("{}: {text}", self.name))
     }
 
     /// The mistake of an operation that cannot stand here; `text` follows its name.
     pub(crate) fn misplaced(&self, text: impl std::fmt::Display) -> Mistake {
-        Mistake::new(self.at, format!("{} {text}", self.name))
+        self.at.mistake(format!("{} {text}", self.name))
     }
 
     /// The mistake of a parameter that is not written.
@@ -261,7 +261,7 @@ impl<'a> Params<'a> {
             return Ok(());
         };
         let (name, of) = (&key.name, self.name);
-        Err(Mistake::new(key.at, no_parameter(of, name, &self.asked)))
+        Err(key.at.mistake(no_parameter(of, name, &self.asked)))
     }
 
     /// The entries that nobody asked for, of a map whose other names mean nothing.
@@ -294,7 +294,7 @@ impl<'a> Params<'a> {
     }
 
     fn at_value(&self, node: &Node, text: std::fmt::Arguments<'_>) -> Mistake {
-        Mistake::new(node.at, format!("{}: {text}", self.name))
+        node.at.mistake(format!("{}: {text}", self.name))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::data::index::{CifarOptions, ListOptions};
 use crate::error::{Error, Result};
 use crate::loader::{LoaderBuilder, OnError, Source};
 use crate::plan::{EpochLength, IdentityRatio, MultiScale, Rank, Sampler, Tail};
-use crate::recipe::file::{self, Mistake, Node, Value};
+use crate::recipe::file::{self, Node, Value};
 use crate::recipe::{Recipe, RecipeFormat, Reorder, SampleProgram};
 
 /// One tree of a config: what it says of a loader.
@@ -159,10 +159,9 @@ impl Training {
 
 fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<Training> {
     if !tree::is_config(root) {
-        return Err(Mistake::new(
-            root.at,
-            "is not a PaddleClas config: one has 'DataLoader', and no 'featherload'",
-        ));
+        return Err(root
+            .at
+            .mistake("is not a PaddleClas config: one has 'DataLoader', and no 'featherload'"));
     }
     let mut notes = Notes::default();
     let mut skipped = Vec::new();
@@ -190,7 +189,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         }
     };
     let part = |name: &str| tree.get(name).filter(|node| node.value != Value::Null);
-    let missing = |name: &str| Mistake::new(tree.at, format!("'{name}' is missing in the tree"));
+    let missing = |name: &str| tree.at.mistake(format!("'{name}' is missing in the tree"));
     let dataset = dataset::read(
         part("dataset").ok_or_else(|| missing("dataset"))?,
         &mut notes,
@@ -216,8 +215,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     let multi_scale = match (stages.is_empty(), epochs) {
         (true, _) => order.multi_scale,
         (false, None) => {
-            return Err(Mistake::new(
-                dataset.transform_ops.at,
+            return Err(dataset.transform_ops.at.mistake(
                 "progress_size needs Global.epochs, of which each stage is a quarter: write them",
             ));
         }

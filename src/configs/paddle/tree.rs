@@ -12,7 +12,7 @@ pub(crate) fn is_config(root: &Node) -> bool {
 /// The tree that `mode` names, such as `train` or `eval.query`; case means nothing.
 pub(crate) fn find<'a>(root: &'a Node, mode: &str) -> Read<&'a Node> {
     let Some(loader) = root.get("DataLoader") else {
-        return Err(Mistake::new(root.at, "'DataLoader' is missing"));
+        return Err(root.at.mistake("'DataLoader' is missing"));
     };
     let mut node = loader;
     for word in mode.split('.') {
@@ -60,5 +60,5 @@ fn absent(loader: &Node, mode: &str) -> Mistake {
             there.join(" or ")
         ),
     };
-    Mistake::new(loader.at, text)
+    loader.at.mistake(text)
 }

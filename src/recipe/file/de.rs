@@ -107,11 +107,11 @@ impl<'de> Deserializer<'de> for &'de Node {
                         ),
                     };
                     let text = format!("'{beside}' stands beside '{first}': {fix}");
-                    return Err(Mistake::new(second.at, text));
+                    return Err(second.at.mistake(text));
                 }
                 [] => {
                     let text = "the name of an operation is missing: write one, such as `- decode`";
-                    return Err(Mistake::new(self.at, text));
+                    return Err(self.at.mistake(text));
                 }
             },
             _ => {
@@ -232,10 +232,10 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
             Some(Node {
                 value: Value::Null, ..
             }) => Ok(()),
-            Some(node) => Err(Mistake::new(
-                node.at,
-                format!("'{}' takes no parameters: write its name alone", self.name),
-            )),
+            Some(node) => Err(node.at.mistake(format!(
+                "'{}' takes no parameters: write its name alone",
+                self.name
+            ))),
         }
     }
 

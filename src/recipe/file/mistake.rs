@@ -43,14 +43,17 @@ enum What {
     Text(String),
 }
 
-impl Mistake {
-    pub(crate) fn new(at: Position, text: impl Into<String>) -> Self {
-        Self {
-            at: Some(at),
-            ..Self::of(What::Text(text.into()))
+impl Position {
+    /// A mistake at this place.
+    pub(crate) fn mistake(self, text: impl Into<String>) -> Mistake {
+        Mistake {
+            at: Some(self),
+            ..Mistake::of(What::Text(text.into()))
         }
     }
+}
 
+impl Mistake {
     fn of(what: What) -> Self {
         Self {
             at: None,
@@ -60,7 +63,7 @@ impl Mistake {
     }
 
     pub(crate) fn expected(at: Position, expected: &str, found: &str) -> Self {
-        Self::new(at, format!("expected {expected}, found {found}"))
+        at.mistake(format!("expected {expected}, found {found}"))
     }
 
     /// The same mistake at this place, unless it has one already.

@@ -79,13 +79,10 @@ pub(super) fn refuse_duplicates(entries: &[(Key, Node)]) -> Result<(), Mistake> 
         if !seen.insert(key.name.as_str()) {
             let first = entries.iter().find(|(k, _)| k.name == key.name);
             let line = first.map_or(key.at.line, |(k, _)| k.at.line);
-            return Err(Mistake::new(
-                key.at,
-                format!(
-                    "'{}' is written twice, first in line {line}: remove one",
-                    key.name
-                ),
-            ));
+            return Err(key.at.mistake(format!(
+                "'{}' is written twice, first in line {line}: remove one",
+                key.name
+            )));
         }
     }
     Ok(())

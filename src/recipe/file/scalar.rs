@@ -18,10 +18,10 @@ pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<()
 }
 
 fn refused(tag: &Tag, at: Position) -> Mistake {
-    Mistake::new(
-        at,
-        format!("the tag '{}' does not fit here: remove it", tag.original()),
-    )
+    at.mistake(format!(
+        "the tag '{}' does not fit here: remove it",
+        tag.original()
+    ))
 }
 
 /// The value of a scalar.

@@ -277,20 +277,16 @@ fn check_version(root: &Node) -> std::result::Result<(), Mistake> {
             value: Value::Int(v),
             ..
         }) if *v == i128::from(VERSION) => Ok(()),
-        Some(node) => Err(Mistake::new(
-            node.at,
-            format!(
-                "featherload: expected the format's version {VERSION}, found {}{}",
-                node.described(),
-                match &node.value {
-                    Value::Str(text) => fix_of_text("a number", text),
-                    _ => String::new(),
-                }
-            ),
-        )),
-        None => Err(Mistake::new(
-            root.at,
-            format!("'featherload: {VERSION}' is missing: write it as the first line"),
-        )),
+        Some(node) => Err(node.at.mistake(format!(
+            "featherload: expected the format's version {VERSION}, found {}{}",
+            node.described(),
+            match &node.value {
+                Value::Str(text) => fix_of_text("a number", text),
+                _ => String::new(),
+            }
+        ))),
+        None => Err(root.at.mistake(format!(
+            "'featherload: {VERSION}' is missing: write it as the first line"
+        ))),
     }
 }

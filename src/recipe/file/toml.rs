@@ -20,10 +20,7 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
     let table = DeTable::parse(text).map_err(|e| {
         // Without a place: the text ended too early.
         let at = lines.position(e.span().map_or(text.len(), |span| span.start));
-        Mistake::new(
-            at,
-            format!("not TOML: {} (column {})", e.message(), at.column),
-        )
+        at.mistake(format!("not TOML: {} (column {})", e.message(), at.column))
     })?;
     let mut nodes = 0;
     let at = Position::START;
@@ -77,24 +74,21 @@ fn node(
     let at = lines.position(value.span().start);
     *nodes += 1;
     if *nodes > MAX_NODES {
-        return Err(Mistake::new(at, format!("more than {MAX_NODES} values")));
+        return Err(at.mistake(format!("more than {MAX_NODES} values")));
     }
     if depth > MAX_DEPTH {
-        return Err(Mistake::new(
-            at,
-            format!("nested deeper than {MAX_DEPTH} levels: use fewer"),
-        ));
+        return Err(at.mistake(format!("nested deeper than {MAX_DEPTH} levels: use fewer")));
     }
     let value = match value.into_inner() {
         DeValue::String(v) => Value::Str(v.into_owned()),
         DeValue::Boolean(v) => Value::Bool(v),
         DeValue::Integer(v) => match i128::from_str_radix(v.as_str(), v.radix()) {
             Ok(v) => Value::Int(v),
-            Err(_) => return Err(Mistake::new(at, format!("the number {v} is too large"))),
+            Err(_) => return Err(at.mistake(format!("the number {v} is too large"))),
         },
         DeValue::Float(v) => match v.as_str().parse() {
             Ok(v) => Value::Float(v),
-            Err(_) => return Err(Mistake::new(at, format!("{v} is not a number"))),
+            Err(_) => return Err(at.mistake(format!("{v} is not a number"))),
         },
         // No recipe has dates.
         DeValue::Datetime(v) => Value::Str(v.to_string()),

@@ -25,7 +25,7 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
                 true => ": indent with blanks",
                 false => "",
             };
-            Mistake::new(at, format!("not YAML: {info} (column {}){fix}", at.column))
+            at.mistake(format!("not YAML: {info} (column {}){fix}", at.column))
         })?;
         builder.take(event, position(&span.start))?;
     }
@@ -44,10 +44,7 @@ pub(crate) fn read_json(text: &str) -> Result<Node, Mistake> {
         };
         let said = e.to_string();
         let what = said.split(" at line ").next().unwrap_or(&said);
-        return Err(Mistake::new(
-            at,
-            format!("not JSON: {what} (column {})", at.column),
-        ));
+        return Err(at.mistake(format!("not JSON: {what} (column {})", at.column)));
     }
     read(text)
 }
@@ -112,8 +109,7 @@ impl Builder {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(Mistake::new(
-                        at,
+                    return Err(at.mistake(
                         "a second document begins here: keep one document in a file, and remove \
                          '---'",
                     ));
@@ -156,10 +152,9 @@ impl Builder {
             Event::Alias(anchor) => {
                 self.refuse_as_key(at)?;
                 let Some(measured) = self.anchors.get(&anchor) else {
-                    return Err(Mistake::new(
-                        at,
-                        "the alias is used inside its own value: write the value out",
-                    ));
+                    return Err(
+                        at.mistake("the alias is used inside its own value: write the value out")
+                    );
                 };
                 let (depth, nodes) = (measured.depth, measured.nodes);
                 // Before it is copied.
@@ -167,10 +162,9 @@ impl Builder {
                 let node = measured.node.clone();
                 self.finish(node, depth, nodes, 0)
             }
-            Event::UnresolvedAlias(name) => Err(Mistake::new(
-                at,
-                format!("the alias '*{name}' has no anchor: write '&{name}' before it"),
-            )),
+            Event::UnresolvedAlias(name) => Err(at.mistake(format!(
+                "the alias '*{name}' has no anchor: write '&{name}' before it"
+            ))),
             _ => Ok(()),
         }
     }
@@ -267,10 +261,7 @@ impl Builder {
         }) = self.open.last_mut()
         {
             if *has_merge {
-                return Err(Mistake::new(
-                    at,
-                    "'<<' is written twice: write one list, '<<: [*a, *b]'",
-                ));
+                return Err(at.mistake("'<<' is written twice: write one list, '<<: [*a, *b]'"));
             }
             *has_merge = true;
             *next = Next::Merge;
@@ -307,10 +298,7 @@ impl Builder {
                     next: Next::Key, ..
                 },
                 ..
-            }) => Err(Mistake::new(
-                at,
-                "a name must be text, not a list, a map or an alias",
-            )),
+            }) => Err(at.mistake("a name must be text, not a list, a map or an alias")),
             _ => Ok(()),
         }
     }
@@ -340,11 +328,11 @@ fn make_room(counted: &mut usize, depth: usize, nodes: usize, at: Position) -> R
     *counted += nodes;
     if depth > MAX_DEPTH {
         let text = format!("nested deeper than {MAX_DEPTH} levels: use fewer");
-        return Err(Mistake::new(at, text));
+        return Err(at.mistake(text));
     }
     if *counted > MAX_NODES {
         let text = format!("more than {MAX_NODES} values, with those that aliases repeat");
-        return Err(Mistake::new(at, text));
+        return Err(at.mistake(text));
     }
     Ok(())
 }

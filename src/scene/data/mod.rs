@@ -16,6 +16,7 @@
 //!   `llff`: `poses_bounds.npy`;
 //! - `found`: what the files say, before images are looked for; `declared`: a camera
 //!   before its image's size is known; `images`: files of images, masks and depths;
+//!   `image_folders`: folders that images may lie in;
 //!   `unread`: files that are missing; `names`: files whose names another system wrote;
 //! - `place`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
 //!   signs; `split`: frames for training and evaluation;
@@ -31,6 +32,7 @@ mod drawing;
 mod eigen;
 mod fault_keys;
 mod found;
+mod image_folders;
 mod images;
 mod json_values;
 mod keys;

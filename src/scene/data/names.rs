@@ -12,12 +12,9 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Error, Result};
 use crate::scene::data::found::{Found, FoundFrame};
+use crate::scene::data::image_folders::IMAGE_FOLDERS;
 use crate::scene::data::images::EXTENSIONS;
 use crate::scene::data::points::PointsFile;
-
-/// The folders that images of a scene may lie in.
-pub(super) const IMAGE_FOLDERS: [&str; 7] =
-    ["images", "input", "rgb", "image", "imgs", "color", "frames"];
 
 /// Folders that say what is in them. A mask or a depth keeps its own.
 const KINDS: [&str; 4] = ["mask", "masks", "depth", "depths"];

@@ -63,39 +63,27 @@ pub(crate) fn auto(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     Ok(())
 }
 
-fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: &Layers) -> Read<RandAugment> {
+/// One of the RandAugments; `of` has its defaults.
+fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: RandAugment) -> Read<RandAugment> {
     pipe.needs_rgb(params)?;
     pipe.needs_bytes(params)?;
     pipe.held = Held::Array;
     Ok(RandAugment {
         num_ops: params.whole_or("num_layers", 2)?,
         magnitude: params.number_or("magnitude", of.magnitude)?,
-        table: of.table,
-        interpolation: of.interpolation,
-        fill: channels(params.colour("fillcolor")?.unwrap_or([of.fill; 3])),
-        ..RandAugment::default()
+        fill: params.colour("fillcolor")?.map_or(of.fill, channels),
+        ..of
     })
 }
 
-/// The defaults of one of the RandAugments.
-struct Layers {
-    magnitude: f64,
-    table: RandTable,
-    interpolation: Interpolation,
-    fill: f64,
-}
-
 pub(crate) fn rand(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    let op = layers(
-        params,
-        pipe,
-        &Layers {
-            magnitude: 5.0,
-            table: RandTable::Paddle,
-            interpolation: Interpolation::Nearest,
-            fill: 128.0,
-        },
-    )?;
+    let of = RandAugment {
+        magnitude: 5.0,
+        table: RandTable::Paddle,
+        fill: 128.0.into(),
+        ..RandAugment::default()
+    };
+    let op = layers(params, pipe, of)?;
     pipe.push(op);
     Ok(())
 }
@@ -103,16 +91,13 @@ pub(crate) fn rand(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 /// EfficientNetV2's.
 pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     let magnitudes = stages::progress_magnitude(params, pipe)?;
-    let op = layers(
-        params,
-        pipe,
-        &Layers {
-            magnitude: 5.0,
-            table: RandTable::Paddle2,
-            interpolation: Interpolation::Nearest,
-            fill: 128.0,
-        },
-    )?;
+    let of = RandAugment {
+        magnitude: 5.0,
+        table: RandTable::Paddle2,
+        fill: 128.0.into(),
+        ..RandAugment::default()
+    };
+    let op = layers(params, pipe, of)?;
     pipe.push(RandAugment {
         sizes: magnitudes.iter().map(|(size, _)| *size).collect(),
         magnitudes: magnitudes.iter().map(|(_, magnitude)| *magnitude).collect(),
@@ -123,16 +108,13 @@ pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
 
 pub(crate) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     let interpolation = params.choice("interpolation", &PLAIN_FILTERS)?;
-    let op = layers(
-        params,
-        pipe,
-        &Layers {
-            magnitude: 3.0,
-            table: RandTable::Paddle3,
-            interpolation: interpolation.unwrap_or(Interpolation::Bicubic),
-            fill: 0.0,
-        },
-    )?;
+    let of = RandAugment {
+        magnitude: 3.0,
+        table: RandTable::Paddle3,
+        interpolation: interpolation.unwrap_or(Interpolation::Bicubic),
+        ..RandAugment::default()
+    };
+    let op = layers(params, pipe, of)?;
     pipe.push(op);
     Ok(())
 }

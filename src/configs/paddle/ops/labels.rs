@@ -2,7 +2,6 @@
 
 use super::pipe::Pipe;
 use crate::configs::paddle::params::Read;
-use crate::recipe::file::Mistake;
 
 /// What RandomRot90 calls its draw.
 pub(crate) const ROT90_KEYS: [&str; 2] = ["random_rot90_orientation", "orientation"];
@@ -35,6 +34,6 @@ impl Pipe<'_> {
                 ROT90_KEYS[0]
             ),
         };
-        Err(Mistake::new(key.at, text))
+        Err(key.at.mistake(text))
     }
 }

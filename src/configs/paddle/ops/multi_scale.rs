@@ -5,7 +5,6 @@
 use super::pipe::{Pipe, Sizes};
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::Size;
-use crate::recipe::file::Mistake;
 
 impl Pipe<'_> {
     /// Replaces the parameters of an operation that makes the batch's size. Gives
@@ -13,14 +12,11 @@ impl Pipe<'_> {
     pub(crate) fn makes_batch_size(&mut self, params: &mut Params<'_>) -> Read<Size> {
         self.needs_array(params)?;
         if self.sizes == Sizes::Made {
-            return Err(Mistake::new(
-                params.at,
-                format!(
-                    "{}: MultiScaleDataset gives the batch's size to each operation that sets \
+            return Err(params.at.mistake(format!(
+                "{}: MultiScaleDataset gives the batch's size to each operation that sets \
                      one, and only one is served: remove the one before, or this one",
-                    params.name
-                ),
-            ));
+                params.name
+            )));
         }
         let written = self.drops_parameters(params);
         self.sizes = Sizes::Made;
@@ -34,14 +30,11 @@ impl Pipe<'_> {
     pub(crate) fn keeps_batch_size(&mut self, params: &mut Params<'_>) -> Read<()> {
         self.needs_array(params)?;
         if self.sizes != Sizes::Made {
-            return Err(Mistake::new(
-                params.at,
-                format!(
-                    "{}: MultiScaleDataset cuts the batch's size out of pictures of other sizes, \
+            return Err(params.at.mistake(format!(
+                "{}: MultiScaleDataset cuts the batch's size out of pictures of other sizes, \
                      which is not served: put RandCropImage or ResizeImage before it",
-                    params.name
-                ),
-            ));
+                params.name
+            )));
         }
         params.drop_rest();
         self.note(

@@ -127,25 +127,21 @@ pub(crate) fn translate(
             return Err(mistake);
         };
         if pipe.ops.is_empty() && key.name != "DecodeImage" {
-            return Err(Mistake::new(
-                key.at,
-                format!(
-                    "{} comes before the pictures are decoded: begin transform_ops with \
+            return Err(key.at.mistake(format!(
+                "{} comes before the pictures are decoded: begin transform_ops with \
                      DecodeImage",
-                    key.name
-                ),
-            ));
+                key.name
+            )));
         }
         read(function, key, node, &mut pipe)?;
     }
     if pipe.ops.is_empty() {
-        return Err(Mistake::new(
-            list.at,
-            "transform_ops is empty: begin with DecodeImage",
-        ));
+        return Err(list
+            .at
+            .mistake("transform_ops is empty: begin with DecodeImage"));
     }
     pipe.check_labels()?;
-    pipe.finish().map_err(|e| Mistake::new(list.at, e))?;
+    pipe.finish().map_err(|e| list.at.mistake(e))?;
     Ok(Translated {
         ops: pipe.ops,
         lines: pipe.lines,
@@ -177,5 +173,5 @@ fn not_served(key: &Key) -> Mistake {
         Some(near) => format!("operation '{name}' is unknown: did you mean '{near}'? {way}"),
         None => format!("operation '{name}' is unknown: {way}"),
     };
-    Mistake::new(key.at, text)
+    key.at.mistake(text)
 }

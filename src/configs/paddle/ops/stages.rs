@@ -4,7 +4,6 @@
 use super::pipe::Pipe;
 use crate::configs::paddle::params::{Params, Read};
 use crate::recipe::Size;
-use crate::recipe::file::Mistake;
 
 /// Stages of a training.
 const STAGES: usize = 4;
@@ -90,13 +89,10 @@ fn of_stages(
         return Ok(None);
     }
     if numbers.len() < STAGES {
-        return Err(Mistake::new(
-            params.at_of(name),
-            format!(
-                "{name} has {} values: use {STAGES}, one for each stage",
-                numbers.len()
-            ),
-        ));
+        return Err(params.at_of(name).mistake(format!(
+            "{name} has {} values: use {STAGES}, one for each stage",
+            numbers.len()
+        )));
     }
     numbers.truncate(STAGES);
     Ok(Some(numbers))

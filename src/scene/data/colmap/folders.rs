@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::data::index::lossy;
 use crate::scene::data::colmap::models::ModelImage;
 use crate::scene::data::colmap::{binary, text};
-use crate::scene::data::names::IMAGE_FOLDERS;
+use crate::scene::data::image_folders::IMAGE_FOLDERS;
 
 /// Where a model lies, from the scene's folder on; in the order in which they are
 /// looked for.
