@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 const NAME: &str = "checksums";
 const ENTRY: usize = size_of::<u128>();
 
-/// Bytes of the book of so many shards.
+/// Bytes of the file of so many shards.
 pub(super) fn length(shards: usize) -> u64 {
     (shards * ENTRY) as u64
 }
@@ -33,7 +33,7 @@ pub(super) struct Checksums {
 }
 
 impl Checksums {
-    /// The book of a folder. What cannot be read is empty.
+    /// The checksums of a folder. What cannot be read is empty.
     pub(super) fn read(folder: &Path, shards: usize) -> Self {
         let path = folder.join(NAME);
         let mut bytes = Vec::new();

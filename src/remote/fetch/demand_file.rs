@@ -24,7 +24,7 @@ use crate::sys::replace::unique_name;
 const MAGIC: &[u8; 8] = b"\x89FLBRD1\n";
 const HEAD: usize = 24;
 
-/// Bytes of a board of so many shards.
+/// Bytes of a demand file of so many shards.
 pub(super) fn length(shards: usize) -> u64 {
     (HEAD + 16 + shards * 8) as u64
 }
@@ -69,7 +69,7 @@ impl Needs {
     }
 }
 
-/// The board of this rank; its file goes with it.
+/// The demand file of this rank; its file goes with it.
 #[derive(Debug)]
 pub(super) struct DemandFile {
     file: File,
@@ -116,7 +116,7 @@ impl Drop for DemandFile {
     }
 }
 
-/// What all live ranks of a folder need, as far as it is written. Boards of dead ones are
+/// What all live ranks of a folder need, as far as it is written. Demand files of dead ones are
 /// removed where `tidies`.
 ///
 /// # Errors
@@ -141,7 +141,7 @@ pub(super) fn count(folder: &Folder) -> Result<u32> {
     Ok(u32::try_from(live.len()).unwrap_or(u32::MAX))
 }
 
-/// Boards of live ranks. Those of dead ones are removed where `tidies`.
+/// Demand files of live ranks. Those of dead ones are removed where `tidies`.
 fn live(folder: &Folder, tidies: bool) -> Result<Vec<File>> {
     let failed = |e: io::Error| Error::io_at("read the folder", folder.path(), e);
     let mut all = Vec::new();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_board_is_none() {
+    fn half_of_a_demand_file_is_none() {
         let needs = Needs {
             most: 7,
             room: 9,

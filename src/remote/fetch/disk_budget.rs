@@ -33,14 +33,14 @@ pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
     bytes.fold(SMALL_FILES * BLOCK, u64::saturating_add)
 }
 
-/// What is left for shards beside the boards of all ranks: the room has one in it. Where all
+/// What is left for shards beside the demand files of all ranks: the room has one in it. Where all
 /// shards have room none is ever removed.
 pub(super) fn room_of(needs: &[Needs], bytes: &[u64]) -> Option<u64> {
     let room = needs.iter().map(|needs| needs.room).min()?;
     let others = needs.len() as u64 - 1;
-    let boards = on_disk(demand_file::length(bytes.len())).saturating_mul(others);
+    let demand_files = on_disk(demand_file::length(bytes.len())).saturating_mul(others);
     Some(match room < total(bytes.iter().copied()) {
-        true => room.saturating_sub(boards),
+        true => room.saturating_sub(demand_files),
         false => room,
     })
 }
@@ -160,7 +160,7 @@ mod tests {
     fn files_count_in_whole_blocks() {
         let counted = [0, 1, 4096, 4097, u64::MAX].map(on_disk);
         assert_eq!(counted[..4], [0, 4096, 4096, 8192]);
-        // 600 shards: a board of two blocks, and checksums of three.
+        // 600 shards: a demand file of two blocks, and checksums of three.
         assert_eq!(beside_shards(1, 5000, 600), 4096 * (1 + 2 + 2 + 3 + 3));
     }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_further_board_takes_of_the_room() {
+    fn each_further_demand_file_takes_of_the_room() {
         let needs = |room| Needs {
             most: 0,
             room,

@@ -17,7 +17,6 @@ use serde::Serialize;
 use crate::data::index::{
     ComingShards, Index, ScanReport, ShardLabels, ShardOptions, one_for_each,
 };
-use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
 use crate::error::{Error, Result, needed, room, size};
 use crate::plan::{EpochMark, Plan, PlanOptions, Sampler};
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
@@ -255,43 +254,43 @@ impl Fetcher {
         executable: Option<PathBuf>,
         making: Making<'_>,
     ) -> Result<(Self, Index, Option<ScanReport>)> {
-        let mut helper = Helper::start(&FETCHER, executable)?;
-        let begin = |process: &_| open(process, &address, &options, None);
-        let opened = begin(&helper.process);
-        let mut opened = helper.or_again(opened, begin)?;
-        let mut in_use = use_folder(&opened.folder)?;
-        let Some(mut tars) = opened.tars else {
-            refuse_shard_options(&address, &options.shards)?;
-            let index = Index::cache_to_come(&opened.folder)?;
-            let shards = index.shards();
-            let fetcher = Self::new(helper, (address, options), opened, in_use, shards);
+        let helper = Helper::start(&FETCHER, executable)?;
+        let opened = open(&helper.process, &address, &options, None);
+        let mut fetcher = Self::new(helper, opened, address, options)?;
+        let FetchTask {
+            address,
+            options,
+            opened: Opened { folder, tars, .. },
+            ..
+        } = &fetcher.task;
+        let Some(tars) = tars else {
+            refuse_shard_options(address, &options.shards)?;
+            let index = Index::cache_to_come(folder)?;
             return Ok((fetcher, index, None));
         };
-        let list = TarList::read(&opened.folder)?;
+        let list = TarList::read(folder)?;
         let name = ComingShards::file_name(&options.shards);
+        let mut tars = *tars;
         if tars.is_indexed {
-            if let Some((index, scan)) = list.open_index(&opened.folder, &name)? {
-                let shards = index.shards();
-                let fetcher = Self::new(helper, (address, options), opened, in_use, shards);
+            if let Some((index, scan)) = list.open_index(folder, &name)? {
                 return Ok((fetcher, index, Some(scan)));
             }
             // Damaged, or of another version: as if there were none.
-            let path = opened.folder.join(&name);
+            let path = folder.join(&name);
             match fs::remove_file(&path) {
                 // Another rank did.
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(|e| Error::io_at("remove", &path, e))?,
             }
-            let again = helper.renew(begin);
-            opened = helper.or_again(again, begin)?;
-            in_use = use_folder(&opened.folder)?;
-            tars = opened.tars.unwrap_or(tars);
+            fetcher = fetcher.reopened()?;
+            tars = fetcher.task.opened.tars.unwrap_or(tars);
         }
-        warn_of_unused(&address, &tars);
+        let (address, folder) = (&fetcher.task.address, fetcher.folder().to_owned());
+        warn_of_unused(address, &tars);
         let no_progress = |_, _| {};
         let progress = match making {
             Making::Always(progress) => progress,
-            Making::OfWholeSets if !opened.evicts() => {
+            Making::OfWholeSets if !fetcher.evicts() => {
                 tracing::warn!(
                     "{address}: no index of its {} tar shards is kept, so all are fetched first \
                      ({}) to make one",
@@ -300,50 +299,35 @@ impl Fetcher {
                 );
                 &no_progress
             }
-            _ => return Err(list.is_not_indexed(&address, &opened.folder, &name)),
+            _ => return Err(list.is_not_indexed(address, &folder, &name)),
         };
-        let shards = list.shards.len() as u64;
-        let mut fetcher = Self::new(helper, (address, options), opened, in_use, shards);
         fetcher.make_index(&list, tars.most_of_index, progress)?;
-        let before = fetcher.counts();
-        let Self {
-            mut helper,
-            task,
-            // The folder stays in use: its shards were read just now.
-            in_use: _shards_read,
-            ..
-        } = fetcher;
-        let (address, options) = (task.address, task.options);
         // Another one, which knows the checksums that were found.
-        let begin = |process: &_| open(process, &address, &options, None);
-        let again = helper.renew(begin);
-        let opened = helper.or_again(again, begin)?;
-        let in_use = use_folder(&opened.folder)?;
-        let indexed = match opened.folder == task.opened.folder {
-            true => list.open_index(&opened.folder, &name)?,
+        let fetcher = fetcher.reopened()?;
+        let indexed = match fetcher.folder() == folder {
+            true => list.open_index(&folder, &name)?,
             false => None,
         };
         let Some((index, scan)) = indexed else {
             let what = "changed while it was indexed: wait until whoever writes there is done";
-            return Err(Error::dataset(address.as_str(), what));
+            return Err(Error::dataset(fetcher.task.address.as_str(), what));
         };
-        let shards = index.shards();
-        let fetcher = Self::new(helper, (address, options), opened, in_use, shards);
-        // Of one run, for whoever reads the report.
-        lock(&fetcher.heard).before = before;
         Ok((fetcher, index, Some(scan)))
     }
 
+    /// Of a helper that has `opened` the data set; of another one, where it died of that.
     fn new(
         mut helper: Helper,
-        (address, options): (Address, FetchOptions),
-        opened: Opened,
-        in_use: Lease,
-        shards: u64,
-    ) -> Self {
+        opened: Result<Opened>,
+        address: Address,
+        options: FetchOptions,
+    ) -> Result<Self> {
+        let begin = |process: &_| open(process, &address, &options, None);
+        let opened = helper.or_again(opened, begin)?;
         helper.goes_on();
-        Self {
-            held: HeldShards::new(shards, opened.room, opened.evicts()),
+        Ok(Self {
+            in_use: use_folder(&opened.folder)?,
+            held: HeldShards::new(opened.room, opened.evicts()),
             helper,
             task: FetchTask {
                 address,
@@ -352,7 +336,6 @@ impl Fetcher {
                 order: None,
                 at: EpochMark::new(0, 0),
             },
-            in_use,
             next: None,
             watched: Instant::now(),
             asked: Instant::now(),
@@ -362,7 +345,25 @@ impl Fetcher {
             waited: Duration::ZERO,
             wait: ShardWait::new(),
             shard_bytes: None,
-        }
+        })
+    }
+
+    /// Another fetcher, which opens the data set as if there had been none. What was done counts
+    /// on.
+    fn reopened(self) -> Result<Self> {
+        let before = self.counts();
+        let Self {
+            mut helper,
+            task,
+            // The folder stays in use: its shards were read just now.
+            in_use: _shards_read,
+            ..
+        } = self;
+        let (address, options) = (task.address, task.options);
+        let opened = helper.renew(|process| open(process, &address, &options, None));
+        let fetcher = Self::new(helper, opened, address, options)?;
+        lock(&fetcher.heard).before = before;
+        Ok(fetcher)
     }
 
     /// Has every shard come once, in their order, and keeps the index of them in the folder,
@@ -404,13 +405,9 @@ impl Fetcher {
         &self.task.opened.folder
     }
 
-    /// Bytes of shards that may be in it at a time.
-    pub(super) fn room(&self) -> u64 {
-        self.task.opened.room
-    }
-
-    pub(super) fn is_of_tars(&self) -> bool {
-        self.task.opened.tars.is_some()
+    /// What is known of the data set.
+    pub(super) fn opened(&self) -> &Opened {
+        &self.task.opened
     }
 
     /// A shard came: fetchers that died before are none in a row.
@@ -443,7 +440,7 @@ impl Fetcher {
     /// # Errors
     /// A list that cannot be read any more.
     pub(crate) fn kept_index(&self) -> Result<Option<(PathBuf, Address, String)>> {
-        if !self.is_of_tars() {
+        if self.task.opened.tars.is_none() {
             return Ok(None);
         }
         let (folder, index) = (
@@ -553,7 +550,7 @@ impl Fetcher {
         let (opened, path) = (&self.task.opened, index.shard_path(shard));
         let known = &mut self.shard_bytes;
         let line = self.wait.line(&path, || {
-            let all = known.get_or_insert_with(|| bytes_of_shards(opened));
+            let all = known.get_or_insert_with(|| opened.shard_bytes().unwrap_or_default());
             all.get(usize::try_from(shard).ok()?).copied()
         });
         if let Some(text) = line {
@@ -703,7 +700,7 @@ impl Fetcher {
         let (process, mut heard) = (&self.helper.process, lock(&self.heard));
         if self.check_owner().is_ok() && process.send(&Request::Report, &[]).is_ok() {
             // What else it says would be lost: whoever needs a shard is told why none comes.
-            while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, REPORT_LIMIT) {
+            while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, Duration::ZERO) {
                 let is_last = matches!(reply, Reply::Report(_));
                 if heard.hear(reply).is_err() || is_last {
                     break;
@@ -764,17 +761,6 @@ fn warn_of_unused(address: &Address, tars: &Tars) {
         "{address}: the index that is shared there {why}: it is not used. `featherload index \
          --share` puts one there in its place"
     );
-}
-
-/// Bytes of each shard, by manifest or list; empty where that cannot be read.
-fn bytes_of_shards(opened: &Opened) -> Vec<u64> {
-    let bytes: Result<Vec<u64>> = match opened.tars {
-        Some(_) => TarList::read(&opened.folder)
-            .map(|list| list.shards.iter().map(|shard| shard.bytes).collect()),
-        None => CacheManifest::read(&opened.folder.join(CACHE_MANIFEST))
-            .map(|(manifest, _)| manifest.shards.iter().map(|shard| shard.bytes).collect()),
-    };
-    bytes.unwrap_or_default()
 }
 
 /// What nobody leaves half done: a panic elsewhere changes nothing of it.

@@ -160,7 +160,7 @@ impl Folder {
         let names = self.names();
         let names = names.map_err(|e| Error::io_at("read the folder", &self.path, e))?;
         let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
-        let book = Checksums::read(&self.path, shards.len());
+        let checksums = Checksums::read(&self.path, shards.len());
         for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
             if is_there(&part) && !shard.has_checksum() {
@@ -172,7 +172,7 @@ impl Folder {
             // A link leads out of the folder, which the sandbox of workers forbids.
             let has_length = fs::symlink_metadata(&whole)
                 .is_ok_and(|meta| meta.is_file() && meta.len() == shard.bytes);
-            let is_known = shard.has_checksum() || book.get(number).is_some();
+            let is_known = shard.has_checksum() || checksums.get(number).is_some();
             let done = match has_length && is_known {
                 true => fs::rename(&whole, &part),
                 false => fs::remove_file(&whole),
@@ -262,8 +262,8 @@ mod tests {
         ] {
             fs::write(folder.file(name), bytes).unwrap();
         }
-        let mut book = Checksums::read(folder.path(), shards.len());
-        book.write(1, Hash128(9)).unwrap();
+        let mut checksums = Checksums::read(folder.path(), shards.len());
+        checksums.write(1, Hash128(9)).unwrap();
         let before = names(&folder);
         // Another run uses what is there.
         let lease = use_folder(folder.path()).unwrap();

@@ -40,12 +40,12 @@ pub(super) struct HeldShards {
 
 impl HeldShards {
     /// Of a folder with `room` bytes for shards, which are removed where it `evicts`.
-    pub(super) fn new(shards: u64, room: u64, evicts: bool) -> Self {
+    pub(super) fn new(room: u64, evicts: bool) -> Self {
         Self {
             evicts,
             room,
             ranks: 1,
-            settled: vec![false; usize::try_from(shards).unwrap_or(usize::MAX)],
+            settled: Vec::new(),
             batches: VecDeque::new(),
             shards: HashMap::new(),
             missing: None,
@@ -121,18 +121,19 @@ impl HeldShards {
     /// Whether these are there, for good. The last first, which comes last.
     fn settle(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
         for &shard in shards.iter().rev() {
-            let Some(settled) = self.settled.get_mut(shard as usize) else {
+            let number = shard as usize;
+            if self.settled.get(number) == Some(&true) {
                 continue;
-            };
-            if !*settled {
-                let path = index.shard_path(shard);
-                let there = path.try_exists();
-                *settled = there.map_err(|e| Error::io_at("look at", &path, e))?;
-                if !*settled {
-                    self.missing = Some(shard);
-                    return Ok(false);
-                }
             }
+            let path = index.shard_path(shard);
+            let there = path.try_exists();
+            if !there.map_err(|e| Error::io_at("look at", &path, e))? {
+                self.missing = Some(shard);
+                return Ok(false);
+            }
+            let seen = self.settled.len().max(number + 1);
+            self.settled.resize(seen, false);
+            self.settled[number] = true;
         }
         Ok(true)
     }

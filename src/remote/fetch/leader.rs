@@ -40,7 +40,7 @@ pub(super) struct Leader {
     parts: Vec<u64>,
     /// Those that were looked up.
     hashes: Vec<Option<Hash128>>,
-    book: Checksums,
+    checksums: Checksums,
     /// Held while a shard that is here is compared: the soonest is ready first.
     comparing: Arc<Semaphore>,
     /// For the user, the oldest first.
@@ -100,7 +100,7 @@ impl Leader {
         }
         Ok(Self {
             hashes: vec![None; files.shards.len()],
-            book: Checksums::read(folder.path(), files.shards.len()),
+            checksums: Checksums::read(folder.path(), files.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
             warnings: VecDeque::new(),
             places,
@@ -194,7 +194,7 @@ impl Leader {
         let wanted = Wanted {
             store: self.files.store.clone(),
             hash: self.hashes[number],
-            recorded: self.book.get(number),
+            recorded: self.checksums.get(number),
             comparing: self.comparing.clone(),
             part: self.files.folder.part(&shard.name),
             whole: self.files.folder.shard(&shard.name),
@@ -244,7 +244,7 @@ impl Leader {
                 self.files.folder.shard(name).display()
             ));
         }
-        self.warnings.extend(self.book.keep(number, came.hash));
+        self.warnings.extend(self.checksums.keep(number, came.hash));
         // One that was there as a part, whole, was not fetched.
         self.counts.objects += u64::from(came.bytes > 0);
         self.counts.bytes += came.bytes;

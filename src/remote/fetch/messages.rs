@@ -6,9 +6,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
+use crate::error::Result;
 use crate::plan::{EpochMark, PlanOptions};
 use crate::remote::address::Address;
 use crate::remote::fetch::options::FetchOptions;
+use crate::remote::fetch::tar_list::TarList;
 use crate::remote::helper::messages::Counts;
 
 /// To the fetcher.
@@ -89,5 +92,18 @@ impl Opened {
     /// Whether shards are removed again while the run goes on.
     pub(super) fn evicts(&self) -> bool {
         self.room < self.bytes
+    }
+
+    /// Bytes of each shard, by manifest or list.
+    ///
+    /// # Errors
+    /// One that cannot be read any more.
+    pub(super) fn shard_bytes(&self) -> Result<Vec<u64>> {
+        if self.tars.is_some() {
+            let shards = TarList::read(&self.folder)?.shards;
+            return Ok(shards.iter().map(|shard| shard.bytes).collect());
+        }
+        let (manifest, _) = CacheManifest::read(&self.folder.join(CACHE_MANIFEST))?;
+        Ok(manifest.shards.iter().map(|shard| shard.bytes).collect())
     }
 }

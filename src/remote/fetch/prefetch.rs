@@ -8,12 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::data::index::{Index, one_for_some};
-use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::data::shard::manifest::Hash128;
 use crate::error::{Error, Result};
 use crate::plan::{EpochMark, Plan, PlanOptions, Sampler};
 use crate::remote::fetch::fetcher::Fetcher;
 use crate::remote::fetch::shard_room::{ShardRoom, on_disk};
-use crate::remote::fetch::tar_list::TarList;
 
 /// Between two words on how many are there.
 const TELL: Duration = Duration::from_millis(200);
@@ -32,20 +31,11 @@ impl Fetcher {
     /// # Errors
     /// Manifest or list that cannot be read any more.
     pub(crate) fn shard_room(&self) -> Result<ShardRoom> {
-        let bytes = match self.is_of_tars() {
-            true => {
-                let shards = TarList::read(self.folder())?.shards;
-                shards.iter().map(|shard| on_disk(shard.bytes)).collect()
-            }
-            false => {
-                let (manifest, _) = CacheManifest::read(&self.folder().join(CACHE_MANIFEST))?;
-                let shards = manifest.shards.iter();
-                shards.map(|shard| on_disk(shard.bytes)).collect()
-            }
-        };
+        let opened = self.opened();
+        let bytes = opened.shard_bytes()?.into_iter().map(on_disk);
         Ok(ShardRoom {
-            room: self.room(),
-            bytes,
+            room: opened.room,
+            bytes: bytes.collect(),
         })
     }
 

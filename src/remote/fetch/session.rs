@@ -66,8 +66,8 @@ pub(super) struct Session {
     /// Bytes of shards that may be there.
     room: u64,
     uses: Option<NextUses>,
-    board: Option<DemandFile>,
-    boards: u32,
+    demand_file: Option<DemandFile>,
+    demand_files: u32,
     pub(super) leader: Option<Leader>,
     /// Of another rank's, while that leads.
     watch: Watch,
@@ -126,8 +126,8 @@ impl Session {
             files: set.files,
             room,
             uses: None,
-            board: None,
-            boards: 0,
+            demand_file: None,
+            demand_files: 0,
             leader: None,
             watch,
             began,
@@ -161,15 +161,15 @@ impl Session {
         if evicts {
             uses.look_ahead_over_the_epoch();
         }
-        self.boards += 1;
-        let mut board = DemandFile::make(&self.files.folder, self.boards)?;
-        board.write(&Needs {
+        self.demand_files += 1;
+        let mut demand_file = DemandFile::make(&self.files.folder, self.demand_files)?;
+        demand_file.write(&Needs {
             most: uses.most_bytes(),
             room: self.room,
             distances: uses.distances().collect(),
         })?;
         self.uses = Some(uses);
-        self.board = Some(board);
+        self.demand_file = Some(demand_file);
         let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), false)?;
         // One that keeps all holds nothing, and would lose what another one removes.
         if let Some(other) = all.iter().find(|needs| needs.room != self.room) {
@@ -216,8 +216,8 @@ impl Session {
             room: self.room,
             distances: uses.distances().collect(),
         };
-        if let Some(board) = &mut self.board {
-            board.write(&needs)?;
+        if let Some(demand_file) = &mut self.demand_file {
+            demand_file.write(&needs)?;
         }
         if self.leader.is_none() {
             let right = self.files.folder.lead()?;
