@@ -90,6 +90,7 @@ impl fmt::Display for Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::fields::WIDTH;
 
     #[test]
     fn a_long_meaning_goes_on_below_itself() {

@@ -247,7 +247,7 @@ mod tests {
         let picture = RgbImage::from_fn(90, 70, |x, y| {
             image::Rgb([(x * 7 + y) as u8, (x * y) as u8, (x ^ y) as u8])
         });
-        let png = super::super::png::png(&picture).unwrap();
+        let png = super::png(&picture).unwrap();
         let words = |protocol| {
             Screen {
                 protocol,
