@@ -1,7 +1,7 @@
 //! A cache is built: in one go or share by share, each part in a folder or on the way to an
 //! object store.
 //!
-//! In the consumer. How the shards of a part are made is in `parts`, behind `Build::build_in`.
+//! In the consumer. How the shards of a part are made is in `folder_build`, behind `Build::build_in_folder`.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) struct Build<'a> {
     /// Which share this is, and of how many, where one call makes all shares.
     pub(super) round: Option<(u64, u64)>,
     /// The source's shards, where it lies in an object store.
-    pub(super) store: Option<&'a SourceShards>,
+    pub(super) source_store: Option<&'a SourceShards>,
 }
 
 /// Where a cache is built.
@@ -56,7 +56,7 @@ impl Build<'_> {
         (crew, ready): (&Crew, Ready),
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
-        let shares = match (self.part, self.store) {
+        let shares = match (self.part, self.source_store) {
             (BuildPart::All, Some(store)) => store.shares_that_fit(self.index, self.options),
             _ => None,
         };
@@ -124,7 +124,7 @@ impl Build<'_> {
     ) -> Result<BuildReport> {
         match destination {
             Destination::Folder(path) => {
-                self.build_in(&CacheFolder::open(path, self.part)?, crew, watch)
+                self.build_in_folder(&CacheFolder::open(path, self.part)?, crew, watch)
             }
             Destination::Store(target) => self.build_into_store(target, crew, watch),
         }
@@ -168,7 +168,7 @@ impl Build<'_> {
             }
         }
         stage.sends(upload);
-        let built = self.build_in(&stage, crew, watch);
+        let built = self.build_in_folder(&stage, crew, watch);
         let built = built.and_then(|report| self.send_rest(&stage, report, watch));
         match &built {
             Ok(report) if !report.complete => {}

@@ -194,7 +194,7 @@ impl Builder {
         if fetcher.is_none() {
             index.check_is_here("a cache is not made of it")?;
         }
-        let store = fetcher.map(SourceShards::new).transpose()?;
+        let source_store = fetcher.map(SourceShards::new).transpose()?;
         self.options.check_with(&index)?;
         if self.options.on_error == OnBadSample::Stop {
             check_whole(scan.as_ref())?;
@@ -207,7 +207,7 @@ impl Builder {
             force: self.force,
             scan: scan.as_ref(),
             round: None,
-            store: store.as_ref(),
+            source_store: source_store.as_ref(),
         };
         let destination = match &target {
             Some(target) => Destination::Store(target),
@@ -215,7 +215,7 @@ impl Builder {
         };
         let mut report = build.build(destination, (&crew, ready), watch)?;
         report.seconds = began.elapsed().as_secs_f64();
-        report.fetched = store.as_ref().map(SourceShards::report);
+        report.fetched = source_store.as_ref().map(SourceShards::report);
         Ok(report.with_scan(scan))
     }
 

@@ -21,9 +21,9 @@ pub(super) fn is_full(e: &Error) -> bool {
     )
 }
 
-/// What a build still had to do when the disk was full.
-pub(super) struct RemainingWork<'a> {
-    pub(super) folder: &'a CacheFolder,
+/// What a build still had to do when the disk was full. By default nothing but index and manifest.
+#[derive(Default)]
+pub(super) struct RemainingWork {
     /// Samples in complete shards, or left out.
     pub(super) done: u64,
     /// Samples of the source.
@@ -37,40 +37,27 @@ pub(super) struct RemainingWork<'a> {
     pub(super) freed: u64,
 }
 
-impl<'a> RemainingWork<'a> {
-    /// Nothing but index and manifest.
-    pub(super) fn none(folder: &'a CacheFolder) -> Self {
-        Self {
-            folder,
-            done: 0,
-            samples: 0,
-            written: 0,
-            encoded: 0,
-            needed: 0,
-            freed: 0,
-        }
+/// # Errors
+/// When less is available than needed.
+pub(super) fn check_room(folder: &CacheFolder, need: DiskNeed, available: u64) -> Result<()> {
+    if need.bytes <= available {
+        return Ok(());
     }
+    let about = if need.exact { "" } else { "about " };
+    Err(full(
+        folder,
+        format!(
+            "the cache needs {about}{} and {} are available: free some, name a folder \
+             elsewhere, or use a resize, jpeg or a lower quality",
+            error::needed(need.bytes),
+            error::room(available)
+        ),
+    ))
+}
 
-    /// # Errors
-    /// When less is available than needed.
-    pub(super) fn check(folder: &CacheFolder, need: DiskNeed, available: u64) -> Result<()> {
-        if need.bytes <= available {
-            return Ok(());
-        }
-        let about = if need.exact { "" } else { "about " };
-        Err(full(
-            folder,
-            format!(
-                "the cache needs {about}{} and {} are available: free some, name a folder \
-                 elsewhere, or use a resize, jpeg or a lower quality",
-                error::needed(need.bytes),
-                error::room(available)
-            ),
-        ))
-    }
-
+impl RemainingWork {
     /// An error of a full disk with what is needed beyond it; any other as it is.
-    pub(super) fn explain(&self, e: Error) -> Error {
+    pub(super) fn explain(&self, folder: &CacheFolder, e: Error) -> Error {
         if !is_full(&e) {
             return e;
         }
@@ -83,7 +70,7 @@ impl<'a> RemainingWork<'a> {
                 (rest, ", by the rate so far")
             }
         };
-        let available = match self.folder.available() {
+        let available = match folder.available() {
             Ok((bytes, _)) => error::room(bytes),
             Err(_) => "an unknown number of bytes".into(),
         };
@@ -103,7 +90,7 @@ impl<'a> RemainingWork<'a> {
             ),
         };
         full(
-            self.folder,
+            folder,
             format!(
                 "no space is left ({e}): {missing}, and {available} are available{held}. Complete shards \
                  stay, and the same command continues after them"

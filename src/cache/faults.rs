@@ -3,13 +3,10 @@
 //!
 //! In the consumer. A cache keeps what it left out for as long as it is used.
 
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 
 use crate::cache::OnBadSample;
 use crate::error::{FaultKind, SampleFault};
@@ -81,12 +78,7 @@ fn passing(fault: SampleFault) -> SampleFault {
 /// Whether there is no file of this path: asked of the system, since a fault has a
 /// sentence alone.
 fn is_absent(file: &Path) -> bool {
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let opened = File::options()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(file);
-    opened.is_err_and(|e| is_of_absence(&e))
+    file.metadata().is_err_and(|e| is_of_absence(&e))
 }
 
 /// Whether the system says by this error that no file has the path.

@@ -21,13 +21,12 @@ use crate::cache::options::BuildPart;
 use crate::cache::shard_ledger::idx_text;
 use crate::cache::upload::{CacheUpload, MOST_WAITING};
 use crate::data::index::Index;
-use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::data::shard::manifest::{
-    CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
+    CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardEntry, ShardManifest, SkippedEntry,
 };
 use crate::error::{Error, Result};
-use crate::sys::regular;
 use crate::sys::replace::{is_temporary, put_first, replace_by, sync_folder};
+use crate::sys::whole_file;
 
 /// Bytes of a tar that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -451,18 +450,9 @@ fn lasting(e: &io::Error) -> io::Error {
     )
 }
 
-/// Whether the file at `path` has these bytes; a FIFO in its place is not waited for.
+/// Whether the file at `path` has these bytes. One that cannot be read is written again.
 fn has(path: &Path, bytes: &[u8]) -> bool {
-    let read = || -> io::Result<bool> {
-        let (mut file, len) = regular::open(path)?;
-        let mut there = Vec::new();
-        if len == bytes.len() as u64 {
-            file.read_to_end(&mut there)?;
-        }
-        Ok(there == bytes)
-    };
-    // What cannot be read is written again.
-    read().unwrap_or(false)
+    whole_file::read(path, bytes.len() as u64).is_ok_and(|there| there == bytes)
 }
 
 /// The hash of a whole file, read piece by piece.

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cache::folder::{cache_manifest, missing};
-use crate::cache::layout::{INDEX, ShardFile, no_such, shard_name};
+use crate::cache::layout::{INDEX, ShardFile, length, no_such, shard_name};
 use crate::data::index::{ClassCount, Index};
-use crate::data::shard::manifest::CACHE_MANIFEST;
-use crate::data::shard::manifest::{Manifest, ShardManifest, SourceLosses};
+use crate::data::shard::manifest::{CACHE_MANIFEST, Manifest, ShardManifest, SourceLosses};
 use crate::data::shard::read_at;
 use crate::error::{Error, Result};
 
@@ -247,10 +246,6 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
         )));
     }
     Ok(read.0)
-}
-
-fn length(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |m| m.len())
 }
 
 impl SampleBytes {

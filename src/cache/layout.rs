@@ -68,6 +68,11 @@ pub(super) fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
+/// Bytes of a file; 0 where it cannot be looked at: reading it says why.
+pub(super) fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
 /// The key of a sample: its id in the cache, and the stem of its file in the
 /// source, in letters that every file system and every reader of tar takes.
 pub(crate) fn sample_key(id: u64, source: &Path) -> String {

@@ -19,15 +19,21 @@
 //!    shards come from a store and have no room here at a time.
 //! 3. `build_part` holds the folder. On the way to a store that is a stage: `build_into_store`
 //!    compares the store, and at the end `send_rest` waits for it.
-//! 4. `Build::build_in` (`parts`) builds a part in its folder, whatever part it is. After
-//!    `existing_manifest`, `PartBuild::run` calls `find_missing`, `make_shards` and `finish`.
+//! 4. `Build::build_in_folder` (`folder_build`) builds a part in its folder, whatever part it is.
+//!    After `existing_manifest`, `FolderBuild::run` calls `find_missing`, `make_shards` and
+//!    `finish`.
 //! 5. `make_shards` takes a list of shards: `fetch_shards`, `read_headers`, `DiskEstimate::need`,
-//!    `start_workers`, `begin`, `PayloadWriter::write_all`.
+//!    `start_workers`, `clear_and_begin`, `PayloadWriter::write_all`.
+//! 6. `ShardFileWriter::finish` (`shard_file`) renames the files of a shard into place in this
+//!    order: tar, `.idx`, manifest. A shard is complete when its manifest is there and its tar has
+//!    the length that the manifest states. So a kill leaves complete shards, perhaps a tar without
+//!    a manifest, and temporary files. The next call removes temporary files (a share leaves them:
+//!    they may belong to another process), keeps the complete shards and makes the others.
 //!
 //! | what it is | files |
 //! |---|---|
 //! | what is asked for; its options; no cache is written into its source | `builder`, `options`, `overlap` |
-//! | which parts are built, where; how one is | `build`, `parts` |
+//! | which parts are built, where; how one is built in its folder | `build`, `folder_build` |
 //! | what is there; how the cache there differs; which shards are finished, which are missing | `folder`, `changes`, `complete_shards`, `missing_shards` |
 //! | the lock of a folder; what a refused build removes; the names of all files | `lock`, `new_folders`, `layout` |
 //! | the source's shards out of a store; headers and fingerprint of its files | `source_shards`, `source_headers` |
@@ -46,6 +52,7 @@ mod disk_estimate;
 mod disk_full;
 mod faults;
 mod folder;
+mod folder_build;
 mod info;
 pub(crate) mod layout;
 mod lock;
@@ -53,7 +60,6 @@ mod missing_shards;
 mod new_folders;
 mod options;
 mod overlap;
-mod parts;
 mod payload_writer;
 mod report;
 mod sample_members;

@@ -65,7 +65,7 @@ impl PayloadWriter<'_, '_> {
                     }
                 }
                 match payloads.row(row) {
-                    Ok((_, payload)) => self.write_sample(payload)?,
+                    Ok(payload) => self.write_sample(payload)?,
                     Err(fault) => self.skip_sample(fault)?,
                 }
                 self.position += 1;
@@ -76,7 +76,7 @@ impl PayloadWriter<'_, '_> {
                 }
             }
             drop(payloads);
-            if let Some(store) = self.build.store {
+            if let Some(store) = self.build.source_store {
                 store.keep();
             }
             if let Some(mut upload) = self.folder.upload() {
@@ -138,14 +138,9 @@ impl PayloadWriter<'_, '_> {
             }
         };
         let names = self.members.of(id, source)?;
-        let picture = Member {
-            name: &names.picture,
-            data: payload,
-        };
-        let label = names
-            .label
-            .as_ref()
-            .map(|(name, data)| Member { name, data });
+        let label = names.label.as_ref();
+        let label = label.map(|(name, data)| (name.as_str(), data.as_slice()));
+        let picture: Member<'_> = (&names.picture, payload);
         let members: Vec<_> = std::iter::once(picture).chain(label).collect();
         let most = self.build.options.shard_bytes();
         if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {

@@ -26,21 +26,12 @@ pub(super) struct ShardFileWriter {
     writer: ShardWriter<BufWriter<NamedTempFile>>,
 }
 
-/// A member and what is in it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Member<'a> {
-    pub(super) name: &'a str,
-    pub(super) data: &'a [u8],
-}
+/// The name of a member, and what is in it.
+pub(super) type Member<'a> = (&'a str, &'a [u8]);
 
-impl<'a> Member<'a> {
-    fn entry(self, hash: u64) -> LedgerEntry<'a> {
-        LedgerEntry {
-            name: self.name,
-            size: self.data.len() as u64,
-            hash,
-        }
-    }
+fn entry_of<'a>((name, data): &Member<'a>, hash: u64) -> LedgerEntry<'a> {
+    let size = data.len() as u64;
+    LedgerEntry { name, size, hash }
 }
 
 impl ShardFileWriter {
@@ -56,7 +47,8 @@ impl ShardFileWriter {
 
     /// Whether a sample of these members goes into a shard of at most `most` bytes.
     pub(super) fn takes(&self, members: &[Member<'_>], most: u64) -> bool {
-        self.ledger.takes(members.iter().map(|m| m.entry(0)), most)
+        self.ledger
+            .takes(members.iter().map(|m| entry_of(m, 0)), most)
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -81,9 +73,9 @@ impl ShardFileWriter {
     ) -> Result<()> {
         let mut entries = Vec::with_capacity(members.len());
         for member in members {
-            let placed = self.writer.append(member.name, member.data);
+            let placed = self.writer.append(member.0, member.1);
             let placed = placed.map_err(|e| self.failed(folder, e))?;
-            entries.push(member.entry(placed.hash));
+            entries.push(entry_of(member, placed.hash));
         }
         self.ledger.add(source, entries.into_iter());
         Ok(())

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
@@ -234,9 +234,9 @@ pub(super) fn files_hash(
     }
 }
 
-fn hash_files(mut paths: impl Iterator<Item = PathBuf>) -> Result<Hash128> {
+fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<Hash128> {
     let mut hasher = Hasher::new();
-    let mut note = |path: &Path| {
+    for path in paths {
         let (bytes, s, ns) = match path.metadata() {
             Ok(m) => (m.len(), m.mtime(), m.mtime_nsec()),
             // One that is missing is found when it is read.
@@ -246,8 +246,6 @@ fn hash_files(mut paths: impl Iterator<Item = PathBuf>) -> Result<Hash128> {
         hasher.write(&bytes.to_le_bytes());
         hasher.write(&s.to_le_bytes());
         hasher.write(&ns.to_le_bytes());
-        Ok(())
-    };
-    paths.try_for_each(|path| note(&path))?;
+    }
     Ok(Hash128(hasher.finish_128()))
 }

@@ -11,8 +11,8 @@
 //! pixels, poses, threads.
 //!
 //! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
-//! - `lens`: the formulas, a file a family; `limits`: how far a lens can be inverted;
-//! - `optics`: one point at a time; `unprojector`: many; `lanes`: the loops of that;
+//! - `lens`: the formulas of all families;
+//! - `optics`: one point at a time, and how far a lens can be inverted; `unprojector`: many; `lanes`: the loops of that;
 //! - `shape`: whether two sizes have one shape;
 //! - `footprint`: how much of the world a pixel sees;
 //! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.
@@ -21,7 +21,6 @@ mod check;
 mod footprint;
 mod lanes;
 mod lens;
-mod limits;
 mod model;
 mod optics;
 mod shape;
@@ -33,9 +32,8 @@ mod tests;
 
 pub use check::CameraFault;
 pub use footprint::Footprint;
-pub use limits::Limits;
 pub use model::{Camera, Lens, Ray};
-pub use optics::Optics;
+pub use optics::{Limits, Optics};
 pub(crate) use shape::same_shape;
 pub use undistorted::Undistorted;
 pub use unprojector::{Bundle, Directions, Unprojector};

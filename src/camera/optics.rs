@@ -2,11 +2,22 @@
 //!
 //! The plain way, beside which `unprojector` has a fast one. In every process.
 
-use super::lens::fisheye::Fisheye;
+use std::f64::consts::PI;
+
+use super::lens::bending::{Bending, Radial};
 use super::lens::fisheye624::Fisheye624;
-use super::lens::{brown, equirectangular, fov, from_angles, orthographic, rational, to_angles};
-use super::limits::Limits;
+use super::lens::{equirectangular, fov, from_angles, orthographic, rational, to_angles, turning};
 use super::model::{Camera, Lens, Ray};
+
+/// Where a lens stops to be invertible, by its radial part. Beyond its first turning point a
+/// distortion comes back on itself: two rays meet in one pixel, and Newton's method ends at either,
+/// or nowhere. Tangential terms move the edge a little: that is looked at point by point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Perspective lenses: the first radius `r` of `(x / z, y / z)` that is not valid, which
+    /// may be infinite. Fisheyes: the first angle to the axis, pi at most.
+    pub radius: f64,
+}
 
 /// A camera, and how far it can be inverted: for more than one point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +27,20 @@ pub struct Optics {
 }
 
 impl Camera {
+    /// Roots of a polynomial: some microseconds. [`Optics`] keeps them.
+    pub fn limits(&self) -> Limits {
+        let radius = match &self.lens {
+            Lens::Pinhole | Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => {
+                f64::INFINITY
+            }
+            Lens::Brown { k, .. } => turning(k, f64::INFINITY),
+            Lens::Rational { k, .. } => rational::limit(k),
+            Lens::Fisheye { k } | Lens::ThinPrismFisheye { k, .. } => turning(k, PI),
+            Lens::Fisheye624 { k, .. } => turning(k, PI),
+        };
+        Limits { radius }
+    }
+
     /// The ray, in the camera, through the image point `(x, y)` in pixels. `None` where the lens
     /// cannot be inverted: beyond the first turning point of its distortion, where the image
     /// is folded over, or where the answer does not project back to within 1e-12 focal
@@ -59,11 +84,12 @@ impl Optics {
         let limit = self.limits.radius;
         let direction = match &self.camera.lens {
             Lens::Pinhole => forward(bent),
-            Lens::Brown { k, p } => forward(brown::undistort(k, *p, limit, bent)?),
-            Lens::Rational { k, p } => forward(rational::undistort(k, *p, limit, bent)?),
+            Lens::Brown { .. } | Lens::Rational { .. } => {
+                forward(self.bending()?.undistort(limit, bent)?)
+            }
             Lens::Fov { omega } => forward(fov::undistort(*omega, bent)?),
             Lens::Fisheye { .. } | Lens::ThinPrismFisheye { .. } => {
-                from_angles(self.fisheye()?.undistort(limit, bent)?)
+                from_angles(self.bending()?.undistort(limit, bent)?)
             }
             Lens::Fisheye624 { k, p, s } => {
                 let (k, p, s) = (*k, *p, *s);
@@ -90,11 +116,12 @@ impl Optics {
         let limit = self.limits.radius;
         let bent = match &self.camera.lens {
             Lens::Pinhole => plane(point)?,
-            Lens::Brown { k, p } => brown::distort(k, *p, limit, plane(point)?)?,
-            Lens::Rational { k, p } => rational::distort(k, *p, limit, plane(point)?)?,
+            Lens::Brown { .. } | Lens::Rational { .. } => {
+                self.bending()?.distort(limit, plane(point)?)?
+            }
             Lens::Fov { omega } => fov::distort(*omega, plane(point)?),
             Lens::Fisheye { .. } | Lens::ThinPrismFisheye { .. } => {
-                self.fisheye()?.distort(limit, to_angles(point)?)?
+                self.bending()?.distort(limit, to_angles(point)?)?
             }
             Lens::Fisheye624 { k, p, s } => {
                 let (k, p, s) = (*k, *p, *s);
@@ -113,16 +140,17 @@ impl Optics {
         [(x - cx) / fx, (y - cy) / fy]
     }
 
-    fn fisheye(&self) -> Option<Fisheye> {
-        match self.camera.lens {
-            Lens::Fisheye { k } => Some(Fisheye {
-                k,
-                p: [0.0; 2],
-                s: [0.0; 2],
-            }),
-            Lens::ThinPrismFisheye { k, p, s } => Some(Fisheye { k, p, s }),
-            _ => None,
-        }
+    /// What the lens does to a plane, or to angles; none of other kinds.
+    fn bending(&self) -> Option<Bending<'_>> {
+        let none = [0.0; 2];
+        let (radial, p, s) = match &self.camera.lens {
+            Lens::Brown { k, p } => (Radial::Series(k), *p, none),
+            Lens::Rational { k, p } => (Radial::Quotient(k), *p, none),
+            Lens::Fisheye { k } => (Radial::Series(k), none, none),
+            Lens::ThinPrismFisheye { k, p, s } => (Radial::Series(k), *p, *s),
+            _ => return None,
+        };
+        Some(Bending { radial, p, s })
     }
 }
 

@@ -28,14 +28,14 @@ pub struct Unprojector {
 
 #[derive(Debug, Clone)]
 enum Way {
-    Pinhole(Straightforward),
-    Brown(Plane<Polynomial<4, false>>),
-    Rational(Plane<Quotient>),
-    Fisheye(Angles<Polynomial<4, false>>),
-    ThinPrism(Angles<Polynomial<4, true>>),
+    Pinhole(Straightforward<true>),
+    Brown(Newton<Polynomial<4, false>, false>),
+    Rational(Newton<Quotient, false>),
+    Fisheye(Newton<Polynomial<4, false>, true>),
+    ThinPrism(Newton<Polynomial<4, true>, true>),
     Aria(Aria),
     /// Point by point: a formula without rounds.
-    Plain(Nowhere),
+    Plain(Straightforward<false>),
 }
 
 /// Where directions are written: slices as long as those of the points. Directions are in the
@@ -183,10 +183,10 @@ impl Unprojector {
     pub(crate) fn steps(&self) -> [u32; 2] {
         match &self.way {
             Way::Pinhole(_) | Way::Plain(_) => [0, 0],
-            Way::Brown(Plane(unbend)) => [unbend.steps(), 0],
-            Way::Fisheye(Angles(unbend)) => [unbend.steps(), 0],
-            Way::Rational(Plane(unbend)) => [unbend.steps(), 0],
-            Way::ThinPrism(Angles(unbend)) => [unbend.steps(), 0],
+            Way::Brown(Newton(unbend)) => [unbend.steps(), 0],
+            Way::Fisheye(Newton(unbend)) => [unbend.steps(), 0],
+            Way::Rational(Newton(unbend)) => [unbend.steps(), 0],
+            Way::ThinPrism(Newton(unbend)) => [unbend.steps(), 0],
             Way::Aria(Aria { prism, radial }) => [radial.steps(), prism.steps()],
         }
     }
@@ -367,18 +367,18 @@ struct Found<P> {
     place: P,
 }
 
-/// Nothing is bent.
+/// Nothing is bent. Without `FOUND` no answer counts: each point goes the plain way.
 #[derive(Debug, Clone)]
-struct Straightforward;
+struct Straightforward<const FOUND: bool>;
 
-impl Inverse for Straightforward {
+impl<const FOUND: bool> Inverse for Straightforward<FOUND> {
     type Place = ();
 
     #[inline(always)]
     fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<()> {
         let mut is = [false; LANES];
         for i in 0..n {
-            is[i] = x[i].is_finite() & y[i].is_finite();
+            is[i] = FOUND & x[i].is_finite() & y[i].is_finite();
         }
         Found {
             directions: forward(*x, *y),
@@ -388,74 +388,35 @@ impl Inverse for Straightforward {
     }
 }
 
-/// Nothing is found.
+/// Bends the plane at a distance of 1, or `ANGLES`.
 #[derive(Debug, Clone)]
-struct Nowhere;
+struct Newton<B, const ANGLES: bool>(Unbend<B>);
 
-impl Inverse for Nowhere {
-    type Place = ();
-
+impl<B: Bend, const ANGLES: bool> Newton<B, ANGLES> {
     #[inline(always)]
-    fn found(&self, _: &Lane, _: &Lane, _: usize) -> Found<()> {
+    fn at(place: Straight, n: usize) -> Found<Straight> {
         Found {
-            directions: [[0.0; LANES]; 3],
-            is: [false; LANES],
-            place: (),
+            directions: match ANGLES {
+                true => lanes::rays(&place.x, &place.y, n),
+                false => forward(place.x, place.y),
+            },
+            is: place.found,
+            place,
         }
     }
 }
 
-/// Bends the plane at a distance of 1.
-#[derive(Debug, Clone)]
-struct Plane<B>(Unbend<B>);
-
-impl<B: Bend> Inverse for Plane<B> {
+impl<B: Bend, const ANGLES: bool> Inverse for Newton<B, ANGLES> {
     type Place = Straight;
 
     #[inline(always)]
     fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
-        in_plane(self.0.unbend(x, y, n))
+        Self::at(self.0.unbend(x, y, n), n)
     }
 
     #[inline(always)]
     fn beside(&self, here: &Found<Straight>, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
-        in_plane(self.0.beside(&here.place, x, y, n))
-    }
-}
-
-#[inline(always)]
-fn in_plane(place: Straight) -> Found<Straight> {
-    Found {
-        directions: forward(place.x, place.y),
-        is: place.found,
-        place,
-    }
-}
-
-/// Bends angles.
-#[derive(Debug, Clone)]
-struct Angles<B>(Unbend<B>);
-
-impl<B: Bend> Inverse for Angles<B> {
-    type Place = Straight;
-
-    #[inline(always)]
-    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
-        by_angles(self.0.unbend(x, y, n), n)
-    }
-
-    #[inline(always)]
-    fn beside(&self, here: &Found<Straight>, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
-        by_angles(self.0.beside(&here.place, x, y, n), n)
-    }
-}
-
-#[inline(always)]
-fn by_angles(place: Straight, n: usize) -> Found<Straight> {
-    Found {
-        directions: lanes::rays(&place.x, &place.y, n),
-        is: place.found,
-        place,
+        Self::at(self.0.beside(&here.place, x, y, n), n)
     }
 }
 
@@ -515,17 +476,17 @@ impl Way {
         };
         match optics.camera().lens {
             Lens::Pinhole => Self::Pinhole(Straightforward),
-            Lens::Brown { k, p } => Self::Brown(Plane(polynomial(k, p))),
-            Lens::Fisheye { k } => Self::Fisheye(Angles(polynomial(k, none))),
+            Lens::Brown { k, p } => Self::Brown(Newton(polynomial(k, p))),
+            Lens::Fisheye { k } => Self::Fisheye(Newton(polynomial(k, none))),
             Lens::ThinPrismFisheye { k, p, s } => {
                 let plane = Polynomial { k, p, s };
-                Self::ThinPrism(Angles(Unbend::new(plane, limit, &samples, pixel)))
+                Self::ThinPrism(Newton(Unbend::new(plane, limit, &samples, pixel)))
             }
             Lens::Rational { k, p } => {
                 let [k1, k2, k3, k4, k5, k6] = k;
                 let (above, below) = ([k1, k2, k3], [k4, k5, k6]);
                 let plane = Quotient { above, below, p };
-                Self::Rational(Plane(Unbend::new(plane, limit, &samples, pixel)))
+                Self::Rational(Newton(Unbend::new(plane, limit, &samples, pixel)))
             }
             Lens::Fisheye624 { k, p, s } => {
                 let prism = Unbend::new(Prism { p, s }, f64::INFINITY, &samples, pixel);
@@ -542,7 +503,9 @@ impl Way {
                 let radial = Unbend::new(plane, limit, &straightened, pixel);
                 Self::Aria(Aria { prism, radial })
             }
-            Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => Self::Plain(Nowhere),
+            Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => {
+                Self::Plain(Straightforward)
+            }
         }
     }
 }

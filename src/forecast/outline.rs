@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cut::needs::CanvasNeeds;
 use crate::cut::sample::Stored;
-use crate::error::Result;
+use crate::error::{Result, SampleFault};
 use crate::recipe::Step;
 use crate::recipe::planner;
 use crate::recipe::random::Streams;
@@ -248,7 +248,7 @@ impl DrawnSteps {
         picture: (u32, u32),
         size: Option<(u32, u32)>,
         random: &impl Streams,
-    ) -> std::result::Result<Self, crate::error::SampleFault> {
+    ) -> Result<Self, SampleFault> {
         let mut steps = Vec::new();
         program.drawn_steps(picture, size, random, &mut steps)?;
         let ops = &program.recipe().ops;

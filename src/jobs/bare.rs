@@ -22,14 +22,15 @@ use crate::plan::{Plan, PositionRandom};
 use crate::recipe::SampleProgram;
 use crate::recipe::steps::OpStep;
 
-/// How much of each picture is decoded.
+/// How much of each picture the ceiling decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// All of it, at full size.
+pub enum CeilingPart {
+    /// All of it, to RGB at full size, by the loader's own decoder.
     Full,
-    /// What the recipe's box needs, at the recipe's scale.
+    /// What the recipe's boxes need, at the scales that the recipe allows.
     Crop,
-    /// Nothing: raw pixels are copied into memory of so many bytes.
+    /// None of it: raw pictures, copied from populated maps into memory of `room`
+    /// bytes, in a circle.
     Copy { room: u64 },
 }
 
@@ -63,21 +64,21 @@ impl BareLoop {
     /// Share `share.0` of `share.1`. Maps every file of the index.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no JPEG (for [`Part::Copy`] no raw picture).
+    /// A file that cannot be read, or is no JPEG (for [`CeilingPart::Copy`] no raw picture).
     pub(crate) fn new(
         index: Index,
         plan: Plan,
         program: SampleProgram,
-        part: Part,
+        part: CeilingPart,
         share: (u64, u64),
     ) -> Result<Self> {
         index.check_is_here("the decoder alone is measured, which gets none")?;
         let work = match part {
-            Part::Copy { room } => Work::Copy(Copies::new(&index, room)?),
-            Part::Full | Part::Crop => Work::Decode(Box::new(Decode {
+            CeilingPart::Copy { room } => Work::Copy(Copies::new(&index, room)?),
+            CeilingPart::Full | CeilingPart::Crop => Work::Decode(Box::new(Decode {
                 maps: Maps::of(&index, Format::Jpeg)?,
                 program,
-                crops: part == Part::Crop,
+                crops: part == CeilingPart::Crop,
                 decoder: JpegDecoder::new(&Limits::default()),
                 scratch: Scratch::default(),
                 steps: Vec::new(),
@@ -137,7 +138,7 @@ impl Decode {
         id: u64,
         part: Option<PixelBox>,
         random: &PositionRandom,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         let bytes = self.maps.bytes(id);
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
@@ -193,7 +194,7 @@ mod tests {
         let refusal = |index: Index| {
             let plan = Plan::new(index.len(), PlanOptions::default()).unwrap();
             let program = SampleProgram::compile(&Recipe::train224()).unwrap();
-            match BareLoop::new(index, plan, program, Part::Full, (0, 1)) {
+            match BareLoop::new(index, plan, program, CeilingPart::Full, (0, 1)) {
                 Ok(_) => panic!("it is not refused"),
                 Err(e) => {
                     assert!(e.is_usage(), "{e}");

@@ -64,25 +64,16 @@ pub(crate) struct Input {
 /// The bytes of the sample that is open now.
 pub(crate) enum Bytes<'a> {
     /// Of a file, which is unmapped when this is dropped.
-    File(LiveFile),
+    File(LiveMap<Mmap>),
     /// Of a shard, which stays mapped.
-    Part(LivePart<'a>),
+    Part(LiveMap<&'a [u8]>),
     Read(&'a [u8]),
 }
 
-/// A live input map, announced to the SIGBUS handler.
-pub(crate) struct LiveFile(Mmap);
+/// A map, or a part of one, that is announced to the SIGBUS handler until this is dropped.
+pub(crate) struct LiveMap<T>(T);
 
-impl Drop for LiveFile {
-    fn drop(&mut self) {
-        sigbus::clear_live_map();
-    }
-}
-
-/// The same of a part of a map.
-pub(crate) struct LivePart<'a>(&'a [u8]);
-
-impl Drop for LivePart<'_> {
+impl<T> Drop for LiveMap<T> {
     fn drop(&mut self) {
         sigbus::clear_live_map();
     }
@@ -153,9 +144,7 @@ impl Input {
                 if range.end > len as u64 {
                     return Err(cut_off(&range, len as u64));
                 }
-                let map = map(&file, &range)?;
-                sigbus::set_live_map(&map);
-                Ok(Bytes::File(LiveFile(map)))
+                live_map(&file, &range).map(Bytes::File)
             }
             InputMode::Map => {
                 let pattern = self.pattern;
@@ -174,7 +163,7 @@ impl Input {
                 let map = shard.map();
                 let bytes = &map[part];
                 sigbus::set_live_map(map);
-                Ok(Bytes::Part(LivePart(bytes)))
+                Ok(Bytes::Part(LiveMap(bytes)))
             }
             InputMode::Read => {
                 let passing;
@@ -199,16 +188,12 @@ impl Input {
             }
         }
     }
-}
 
-impl Input {
     fn unpack(&mut self, file: &File, page: &PackedPage) -> Result<(), SampleFault> {
         let range = page.at..page.at + page.packed;
         match self.mode {
             InputMode::Map if page.packed > 0 => {
-                let map = map(file, &range)?;
-                sigbus::set_live_map(&map);
-                let packed = LiveFile(map);
+                let packed = live_map(file, &range)?;
                 page.unpack(&packed.0, &mut self.unpacked)
             }
             InputMode::Map | InputMode::Read => {
@@ -229,11 +214,7 @@ fn open_file<'a>(
     check_length("the file", len as u64, max_bytes)?;
     let file = File::from(fd);
     match mode {
-        InputMode::Map => {
-            let map = map(&file, &(0..len as u64))?;
-            sigbus::set_live_map(&map);
-            Ok(Bytes::File(LiveFile(map)))
-        }
+        InputMode::Map => live_map(&file, &(0..len as u64)).map(Bytes::File),
         InputMode::Read => {
             let buffer = emptied(buffer);
             // By itself reading would double the buffer.
@@ -256,6 +237,12 @@ fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
     }
     buffer.clear();
     buffer
+}
+
+fn live_map(file: &File, range: &Range<u64>) -> Result<LiveMap<Mmap>, SampleFault> {
+    let map = map(file, range)?;
+    sigbus::set_live_map(&map);
+    Ok(LiveMap(map))
 }
 
 fn map(file: &File, range: &Range<u64>) -> Result<Mmap, SampleFault> {

@@ -50,7 +50,7 @@ const LARGE: u64 = 16 << 20;
 pub(crate) const BESIDE_SCRATCH: u64 = 64 << 20;
 
 /// Whether a picture of this upright height and width fits its row.
-pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> std::result::Result<(), SampleFault>;
+pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
 
 /// Everything that is kept from sample to sample.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl SampleDecoder {
         request: &RowRequest<'_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         self.fill_caught(bytes, (request, None), out, meter)
     }
 
@@ -126,7 +126,7 @@ impl SampleDecoder {
         limits: &PartLimits,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         self.fill_caught(bytes, (request, Some(limits)), out, meter)
     }
 
@@ -136,7 +136,7 @@ impl SampleDecoder {
         request: Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         let fill = || self.fill_row(bytes, request, out, meter);
         match caught(fill) {
             Some(filled) => {
@@ -166,7 +166,7 @@ impl SampleDecoder {
         size: Option<(u32, u32)>,
         limits: &PartLimits,
         out: &mut [u8],
-    ) -> std::result::Result<bool, SampleFault> {
+    ) -> Result<bool, SampleFault> {
         let Some(crops) = &mut self.crops else {
             return Ok(false);
         };
@@ -189,7 +189,7 @@ impl SampleDecoder {
         &self,
         bytes: &[u8],
         request: &RowRequest<'_, impl Streams>,
-    ) -> std::result::Result<(JpegHeader, Stored), SampleFault> {
+    ) -> Result<(JpegHeader, Stored), SampleFault> {
         let header = jpeg::read_header(bytes)?;
         let stored = Stored {
             size: (header.width, header.height),
@@ -221,7 +221,7 @@ impl SampleDecoder {
         request: Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         let format = Format::of(bytes)?;
         let filled = self.fill_as(format, Truncated::Refuse, bytes, request, out, meter);
         let Err(fault) = filled else {
@@ -248,7 +248,7 @@ impl SampleDecoder {
         request: Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         match format {
             Format::Jpeg => {
                 self.jpeg = JpegDecoder::that_may_keep(&self.limits, truncated);
@@ -271,7 +271,7 @@ impl SampleDecoder {
         (request, coded): Request<'_, '_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         let (header, stored) = self.open_jpeg(bytes, request)?;
         let cut = self.plan(stored, request)?;
         meter.lap(stages::OPEN);
@@ -335,7 +335,7 @@ impl SampleDecoder {
         request: &RowRequest<'_, impl Streams>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         let stored = Stored {
             size: picture.size(),
             orientation: (picture.orientation()).read_as(self.program.orientation, format),
@@ -390,7 +390,7 @@ impl SampleDecoder {
         &mut self,
         stored: Stored,
         request: &RowRequest<'_, impl Streams>,
-    ) -> std::result::Result<Cut, SampleFault> {
+    ) -> Result<Cut, SampleFault> {
         (request.admit)(stored.upright())?;
         let (program, steps) = (&self.program, &mut self.steps);
         program.steps(stored.upright(), request.size, request.random, steps)?;
@@ -416,7 +416,7 @@ impl SampleDecoder {
         size: Option<(u32, u32)>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         if let Some(crops) = &mut self.crops {
             // What had room is in the row already.
             let mut cut = *cut;
@@ -432,9 +432,7 @@ impl SampleDecoder {
             let pixels = crops.begin_resized(&cut, &self.steps, size, out)?;
             meter.counted += 1;
             if let (Held::Bytes(view), _) = self.canvas.held() {
-                for (to, row) in pixels.chunks_exact_mut(PIXEL * view.width).zip(view.rows()) {
-                    to.copy_from_slice(row.as_flattened());
-                }
+                view.copy_to(pixels);
             }
             meter.lap(stages::EMIT);
             return Ok(());
@@ -507,7 +505,7 @@ struct WantedRows<'a, 'b> {
 
 impl WantedRows<'_, '_> {
     /// The pixels as they are, tight.
-    fn copy_all(&mut self, to: &mut [u8]) -> std::result::Result<(), SampleFault> {
+    fn copy_all(&mut self, to: &mut [u8]) -> Result<(), SampleFault> {
         let line = PIXEL * self.want.w as usize;
         for (y, to) in to.chunks_exact_mut(line).enumerate() {
             to.copy_from_slice(self.row(y)?);
@@ -519,7 +517,7 @@ impl WantedRows<'_, '_> {
 impl Rows for WantedRows<'_, '_> {
     type Fault = SampleFault;
 
-    fn row(&mut self, y: usize) -> std::result::Result<&[u8], SampleFault> {
+    fn row(&mut self, y: usize) -> Result<&[u8], SampleFault> {
         let columns = self.want.x as usize..(self.want.x + self.want.w) as usize;
         let y = self.want.y as usize + y;
         self.picture

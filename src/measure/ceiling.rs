@@ -9,22 +9,11 @@ use std::time::Duration;
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::jobs::bare::{BareLoop, Part};
+use crate::jobs::bare::BareLoop;
+pub use crate::jobs::bare::CeilingPart;
 use crate::loader::order;
 use crate::plan::PlanOptions;
 use crate::recipe::{Recipe, SampleProgram};
-
-/// How much of each picture the ceiling decodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CeilingPart {
-    /// All of it, to RGB at full size, by the loader's own decoder.
-    Full,
-    /// What the recipe's boxes need, at the scales that the recipe allows.
-    Crop,
-    /// None of it: raw pictures, copied from populated maps into memory of `room`
-    /// bytes, in a circle.
-    Copy { room: u64 },
-}
 
 /// One measuring process's share of the work.
 #[derive(Debug, Clone)]
@@ -57,12 +46,7 @@ pub fn serve(
     }
     let plan = order::plan(&index, &share.plan)?;
     let program = SampleProgram::compile(&share.recipe)?;
-    let part = match share.part {
-        CeilingPart::Full => Part::Full,
-        CeilingPart::Crop => Part::Crop,
-        CeilingPart::Copy { room } => Part::Copy { room },
-    };
-    let mut bare = BareLoop::new(index, plan, program, part, share.share)?;
+    let mut bare = BareLoop::new(index, plan, program, share.part, share.share)?;
     let mut answer = |text: String| {
         writeln!(output, "{text}")
             .and_then(|()| output.flush())

@@ -8,6 +8,7 @@ use std::fs;
 use serde::Serialize;
 
 use crate::sys::cgroup;
+use crate::sys::text_file::number;
 
 /// Cached files, without shared memory (which the kernel counts as cache).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,15 +43,10 @@ impl PageCache {
 
 /// The figure `key` less the figure `shared`, in units of `unit` bytes.
 fn less_shared_memory(text: &str, key: &str, shared: &str, unit: u64) -> Option<u64> {
-    let figure = |name: &str| -> Option<u64> {
-        text.lines().find_map(|line| {
-            let mut words = line.split_whitespace();
-            (words.next()? == name).then(|| words.next()?.parse().ok())?
-        })
-    };
     // Version 1 adds up the groups below under names of their own.
-    let shared = figure(&format!("total_{shared}")).or_else(|| figure(shared));
-    Some(figure(key)?.saturating_sub(shared.unwrap_or(0)) * unit)
+    let of_all = number(text, &format!("total_{shared}"));
+    let shared = of_all.or_else(|| number(text, shared));
+    Some(number(text, key)?.saturating_sub(shared.unwrap_or(0)) * unit)
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ use crate::error::{Error, Result};
 use crate::pool::crew;
 use crate::pool::ring::{Layout, Shape};
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
-use crate::sys::{cgroup, memory, probe, stack};
+use crate::sys::{cgroup, probe};
 
 pub use crate::sys::cpu::CpuLevel;
+pub use crate::sys::memory::available_bytes as available_memory;
+pub use crate::sys::stack::check as check_stack;
 
 /// A system call that a pool makes, tried.
 #[derive(Debug)]
@@ -62,21 +64,6 @@ impl CgroupLimits {
             processes_left: cgroup::processes_left(),
         }
     }
-}
-
-/// Bytes that this process may still take: what the machine has available, or
-/// what the cgroup leaves when that is less. None where neither is told. A ring
-/// that is larger is refused.
-pub fn available_memory() -> Option<u64> {
-    memory::available_bytes()
-}
-
-/// Whether the stack of a process may become as large as a run needs: a program's first check.
-///
-/// # Errors
-/// Names the limit (`ulimit -s`), the least value and how to raise it.
-pub fn check_stack() -> Result<()> {
-    stack::check()
 }
 
 /// The number of workers when none is given: the CPUs that this process may

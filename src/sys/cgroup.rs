@@ -90,14 +90,17 @@ impl Controller {
         let (used, cache) = match self.version {
             Version::One => (
                 "memory.usage_in_bytes",
-                ["total_inactive_file ", "total_active_file "],
+                ["total_inactive_file", "total_active_file"],
             ),
-            Version::Two => ("memory.current", ["inactive_file ", "active_file "]),
+            Version::Two => ("memory.current", ["inactive_file", "active_file"]),
         };
         let left = |group: &PathBuf| {
             let limit = self.limit_of(group)?;
             let stat = text_file::of_kernel(&group.join("memory.stat")).unwrap_or_default();
-            let cached: u64 = cache.iter().filter_map(|key| value(&stat, key)).sum();
+            let cached: u64 = cache
+                .iter()
+                .filter_map(|key| text_file::number(&stat, key))
+                .sum();
             let used = number(&group.join(used))?;
             Some(limit.saturating_sub(used.saturating_sub(cached)))
         };
@@ -171,11 +174,6 @@ fn mount<'a>(line: &'a str, version: Version, controller: &str) -> Option<(&'a s
 /// The number in a file; none for "max", for -1, and for a file that is not there.
 fn number(file: &Path) -> Option<u64> {
     text_file::of_kernel(file)?.trim().parse().ok()
-}
-
-fn value(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|l| l.strip_prefix(key))?;
-    line.trim().parse().ok()
 }
 
 #[cfg(test)]

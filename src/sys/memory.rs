@@ -14,18 +14,16 @@ use nix::sys::stat::fstat;
 use super::{cgroup, text_file};
 use crate::error::{Error, Result};
 
-/// What the machine has available and what the cgroup leaves, the smaller of
-/// the two; none where neither is told.
-pub(crate) fn available_bytes() -> Option<u64> {
+/// Bytes that this process may still take: what the machine has available, or what the cgroup
+/// leaves when that is less. None where neither is told. A ring that is larger is refused.
+pub fn available_bytes() -> Option<u64> {
     let machine = text_file::of_kernel(Path::new("/proc/meminfo"))
         .and_then(|text| available_in_meminfo(&text));
     [machine, cgroup::memory_left()].into_iter().flatten().min()
 }
 
 fn available_in_meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
+    Some(text_file::number(text, "MemAvailable:")? * 1024)
 }
 
 /// From here on this process may take `bytes` of private memory beside what it
@@ -67,17 +65,7 @@ pub(crate) fn lengthen_no_file(files: &[RawFd]) -> Result<()> {
 fn private_bytes() -> Result<u64> {
     let status = "/proc/self/status";
     let text = fs::read_to_string(status).map_err(|e| Error::io_at("read", status, e))?;
-    let kib = text
-        .lines()
-        .find_map(|l| {
-            l.strip_prefix("VmData:")?
-                .split_whitespace()
-                .next()?
-                .parse()
-                .ok()
-        })
-        .unwrap_or(0u64);
-    Ok(kib * 1024)
+    Ok(text_file::number(&text, "VmData:").unwrap_or(0) * 1024)
 }
 
 /// Blocks from this size on are the kernel's again once they are freed, bytes.

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -24,12 +25,7 @@ impl PidFd {
     pub(crate) fn open(pid: Pid) -> Result<Self> {
         // SAFETY: pidfd_open takes two integers and returns a descriptor.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
-        if fd < 0 {
-            return Err(Error::io(
-                format!("pidfd_open {pid}"),
-                io::Error::last_os_error(),
-            ));
-        }
+        let fd = Errno::result(fd).map_err(|e| Error::io(format!("pidfd_open {pid}"), e))?;
         // SAFETY: the kernel has just installed `fd`; nobody else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
@@ -63,11 +59,7 @@ impl PidFd {
                 0,
             )
         };
-        if sent == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        Ok(Errno::result(sent).map(drop)?)
     }
 
     /// The signal by which this child of ours stands stopped; none when it does not.
@@ -89,7 +81,7 @@ impl PidFd {
         }
         loop {
             match waitid(Id::PIDFd(self.0.as_fd()), flags) {
-                Err(nix::errno::Errno::EINTR) => {}
+                Err(Errno::EINTR) => {}
                 Ok(WaitStatus::StillAlive) | Err(_) => return None,
                 Ok(status) => return Some(status),
             }
@@ -197,7 +189,7 @@ pub(crate) fn exit_code(child: Pid) -> Result<std::result::Result<i32, Signal>> 
         match waitpid(child, None) {
             Ok(WaitStatus::Exited(_, code)) => return Ok(Ok(code)),
             Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(Err(signal)),
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) | Err(Errno::EINTR) => {}
             Err(e) => return Err(Error::io("waitpid", e)),
         }
     }
@@ -318,10 +310,8 @@ pub(crate) fn close_nothing() -> io::Result<()> {
 fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: closing descriptors touches no memory; this process will not use
     // their owners (the contract of the callers).
-    match unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    Ok(Errno::result(closed).map(drop)?)
 }
 
 /// The same descriptor under a number that is no standard stream's.
@@ -350,9 +340,8 @@ pub(crate) fn standard_streams_to_null() -> Result<()> {
         if null.as_raw_fd() != target {
             // SAFETY: dup2 replaces the standard stream in the table; no
             // memory is touched and nobody else in this child owns the number.
-            if unsafe { libc::dup2(null.as_raw_fd(), target) } < 0 {
-                return Err(Error::io("dup2 /dev/null", io::Error::last_os_error()));
-            }
+            let put = unsafe { libc::dup2(null.as_raw_fd(), target) };
+            Errno::result(put).map_err(|e| Error::io("dup2 /dev/null", e))?;
         }
     }
     Ok(())
@@ -370,9 +359,9 @@ pub(crate) fn prefer_for_oom() {
 pub(crate) fn child_event() -> Result<Option<WaitStatus>> {
     let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
     match waitpid(Pid::from_raw(-1), Some(flags)) {
-        Ok(WaitStatus::StillAlive) | Err(nix::errno::Errno::ECHILD) => Ok(None),
+        Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => Ok(None),
         Ok(status) => Ok(Some(status)),
-        Err(nix::errno::Errno::EINTR) => Ok(None),
+        Err(Errno::EINTR) => Ok(None),
         Err(e) => Err(Error::io("waitpid", e)),
     }
 }

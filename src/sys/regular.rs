@@ -44,9 +44,7 @@ impl Stamp {
             inode: found.ino(),
         }
     }
-}
 
-impl Stamp {
     /// In which way `now` is of another file than this one, in words; none where it
     /// is of the same. `keeps_inodes` is asked when nothing but the inode differs:
     /// where it does not keep them, length and time say that it is the same.

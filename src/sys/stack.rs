@@ -9,9 +9,11 @@ use crate::error::{Error, Result};
 /// The least stack, bytes. A process whose stack ends earlier may crash without a word.
 const LEAST: u64 = 512 << 10;
 
+/// Whether the stack of a process may become as large as a run needs: a program's first check.
+///
 /// # Errors
-/// Names the limit, the least value and how to raise it.
-pub(crate) fn check() -> Result<()> {
+/// Names the limit (`ulimit -s`), the least value and how to raise it.
+pub fn check() -> Result<()> {
     let failed = |e| Error::io("read the limit of the stack", e);
     let (soft, _) = getrlimit(Resource::RLIMIT_STACK).map_err(failed)?;
     enough(soft)

@@ -45,6 +45,14 @@ pub(crate) fn of_kernel(path: &Path) -> Option<String> {
     .ok()
 }
 
+/// The number behind the word `key`, which begins a line.
+pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next()? == key).then(|| words.next()?.parse().ok())?
+    })
+}
+
 /// The bytes up to the end, `most` of them at the most.
 pub(crate) fn read(mut file: impl Read, most: u64) -> Result<Vec<u8>, Refused> {
     let mut text = Vec::new();

@@ -11,7 +11,7 @@ use crate::data::shard::read_at;
 use crate::sys::whole_file::too_long;
 
 /// Bytes read at once.
-pub(super) const READ: usize = 1 << 20;
+const READ: usize = 1 << 20;
 
 /// A window that goes forward over a part of a file.
 pub(super) struct Bytes<'a> {
@@ -127,16 +127,9 @@ pub(super) fn read_whole(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let len = usize::try_from(len).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|e| e.to_string())?;
-    while bytes.len() < len {
-        let from = bytes.len();
-        bytes.resize(len.min(from + READ), 0);
-        let read = read_at(&file, &mut bytes[from..], from as u64);
-        let read = read.map_err(|e| format!("cannot be read: {e}"))?;
-        if read < bytes.len() - from {
-            bytes.truncate(from + read);
-            break;
-        }
-    }
+    bytes.resize(len, 0);
+    let read = read_at(&file, &mut bytes, 0).map_err(|e| format!("cannot be read: {e}"))?;
+    bytes.truncate(read);
     Ok(bytes)
 }
 

@@ -10,12 +10,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::cache::layout::{INDEX, ShardFile, no_such, shard_file};
+use crate::cache::layout::{INDEX, ShardFile, length, no_such, shard_file};
 use crate::cache::verify::bytes::read_whole;
 use crate::data::index::{Index, refuse_what_is_no_tar};
-use crate::data::shard::manifest::CACHE_MANIFEST;
 use crate::data::shard::manifest::{
-    CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION,
+    CACHE_MANIFEST, CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION,
 };
 use crate::data::shard::walk::Walk;
 use crate::error::{Error, Result};
@@ -265,9 +264,4 @@ fn refuse_what_is_none(path: &Path) -> Result<()> {
         },
         e => e,
     })
-}
-
-/// 0 of a file that cannot be looked at: reading it tells why.
-fn length(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |m| m.len())
 }

@@ -1,4 +1,4 @@
-//! The formulas of lenses, a file a family, on numbers without a unit: the image point
+//! The formulas of lenses, on numbers without a unit: the image point
 //! less the principal point, over the focal lengths.
 //!
 //! Perspective families bend the *plane*, `(x / z, y / z)`; fisheyes the *angles*,
@@ -7,15 +7,15 @@
 //!
 //! In every process. Never in here: cameras, pixels, principal points.
 //!
-//! - `brown`, `rational`, `fov`: perspective; `fisheye`, `fisheye624`: angles;
+//! - `bending`: Brown's lens, the rational one, fisheyes; `rational`: the factor of the second;
+//!   `fisheye624`: Project Aria's, of angles; `fov`: perspective;
 //! - `equirectangular`, `orthographic`: neither;
 //! - `angle`: between rays and angles; `plane`: a bent plane, and its inverse;
 //! - `radial`: how a lens bends lengths; `polynomial`: where that turns round.
 
 mod angle;
-pub(super) mod brown;
+pub(super) mod bending;
 pub(super) mod equirectangular;
-pub(super) mod fisheye;
 pub(super) mod fisheye624;
 pub(super) mod fov;
 pub(super) mod orthographic;
@@ -25,3 +25,4 @@ mod radial;
 pub(super) mod rational;
 
 pub(super) use angle::{from_angles, to_angles};
+pub(super) use radial::turning;

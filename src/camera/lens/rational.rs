@@ -1,13 +1,11 @@
-//! OpenCV's rational lens: one radial polynomial over another, and tangential terms, in
-//! the plane.
+//! The radial factor of OpenCV's rational lens: one polynomial over another.
 //!
-//! `d = (1 + k1 r2 + k2 r4 + k3 r6) / (1 + k4 r2 + k5 r4 + k6 r6)`; the rest as Brown's.
+//! `d = (1 + k1 r2 + k2 r4 + k3 r6) / (1 + k4 r2 + k5 r4 + k6 r6)`; the rest is in `bending`.
 //!
 //! Source: COLMAP, `sensor/models/opencv.h` (FULL_OPENCV). In every process.
 
-use super::plane::{self, Local};
 use super::polynomial::first_root;
-use super::radial::{Bent, radially, series};
+use super::radial::{Bent, series};
 
 /// The radius at which the lens turns round, or its denominator is zero; infinite when
 /// neither happens.
@@ -28,23 +26,6 @@ pub fn limit(k: &[f64; 6]) -> f64 {
     first.fold(f64::INFINITY, f64::min).sqrt()
 }
 
-/// Where the light of `(x, y)` arrives; none from `limit` on, and where the lens folds the
-/// plane over.
-pub fn distort(k: &[f64; 6], p: [f64; 2], limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
-    let local = local(k, p, limit, point)?;
-    (local.growth() > 0.0).then_some(local.at)
-}
-
-/// Where the light of an image point came from.
-pub fn undistort(k: &[f64; 6], p: [f64; 2], limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
-    let start = radially(|t| curve(k, t), limit, point);
-    if p == [0.0; 2] {
-        return start;
-    }
-    let start = start.unwrap_or([0.0; 2]);
-    plane::unbend(|point| local(k, p, limit, point), start, point)
-}
-
 /// The length that `r` has behind the lens.
 pub fn curve(k: &[f64; 6], r: f64) -> Bent {
     let (d, by_r2) = radial(k, r * r);
@@ -54,16 +35,12 @@ pub fn curve(k: &[f64; 6], r: f64) -> Bent {
     }
 }
 
-fn radial(k: &[f64; 6], r2: f64) -> (f64, f64) {
+/// The factor of `r`, and its derivative by `r2`.
+pub fn radial(k: &[f64; 6], r2: f64) -> (f64, f64) {
     let (above, above_slope) = series(&k[..3], r2);
     let (below, below_slope) = series(&k[3..], r2);
     let d = above / below;
     (d, (above_slope - d * below_slope) / below)
-}
-
-fn local(k: &[f64; 6], p: [f64; 2], limit: f64, [x, y]: [f64; 2]) -> Option<Local> {
-    let r2 = x * x + y * y;
-    (r2 < limit * limit).then(|| plane::bend([x, y], radial(k, r2), p, [0.0; 2]))
 }
 
 #[cfg(test)]

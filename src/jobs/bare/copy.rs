@@ -7,7 +7,7 @@
 use memmap2::{Advice, MmapMut};
 
 use crate::data::index::Index;
-use crate::error::{Error, Result, SampleFault};
+use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::bare::maps::Maps;
 use crate::picture::Format;
 use crate::picture::npy;
@@ -44,7 +44,7 @@ impl Copies {
         Ok(Self { maps, to, at: 0 })
     }
 
-    pub(crate) fn copy(&mut self, id: u64) -> std::result::Result<(), SampleFault> {
+    pub(crate) fn copy(&mut self, id: u64) -> Result<(), SampleFault> {
         let file = self.maps.bytes(id);
         let pixels = npy::pixels(file)?;
         if self.at + pixels.len() > self.to.len() {
@@ -53,7 +53,7 @@ impl Copies {
         let to = self.to.get_mut(self.at..self.at + pixels.len());
         let to = to.ok_or_else(|| {
             SampleFault::new(
-                crate::error::FaultKind::TooLarge,
+                FaultKind::TooLarge,
                 "a picture that is larger than the ring",
             )
         })?;

@@ -104,26 +104,15 @@ impl CacheResize {
 
     /// Height and width of the picture that one of `height` x `width` becomes.
     pub(crate) fn output(self, (height, width): (u32, u32)) -> (u32, u32) {
-        let (short, long) = (height.min(width), height.max(width));
-        match self {
-            Self::Exact { height, width } => (height, width),
-            Self::Shorter(n) if short > n => {
-                let other = follow(n, long, short);
-                if height <= width {
-                    (n, other)
-                } else {
-                    (other, n)
-                }
-            }
-            Self::Longer(n) if long > n => {
-                let other = follow(n, short, long);
-                if height >= width {
-                    (n, other)
-                } else {
-                    (other, n)
-                }
-            }
-            Self::Shorter(_) | Self::Longer(_) => (height, width),
+        let (side, n) = match self {
+            Self::Exact { height, width } => return (height, width),
+            Self::Shorter(n) => (height.min(width), n),
+            Self::Longer(n) => (height.max(width), n),
+        };
+        match (side > n, side == height) {
+            (false, _) => (height, width),
+            (true, true) => (n, follow(n, width, height)),
+            (true, false) => (follow(n, height, width), n),
         }
     }
 }

@@ -5,51 +5,26 @@
 //! file.
 //!
 //! ```text
-//! row    head: bytes u64, height u32, width u32, 0.. (64 bytes) | payload | unused
+//! row    head: length u64, .. (64 bytes) | payload | unused
 //! ```
 
 use crate::plan::Permutation;
 
-/// What stands in front of a payload in its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PayloadHead {
-    pub(crate) bytes: u64,
-    /// Of the picture in the payload, upright.
-    pub(crate) height: u32,
-    pub(crate) width: u32,
+/// Bytes in front of a payload in its row.
+pub(crate) const HEAD: usize = 64;
+
+/// Writes the length of a payload to the head of its row.
+pub(crate) fn write_length(length: u64, head: &mut [u8]) {
+    if let Some(to) = head.first_chunk_mut() {
+        *to = length.to_le_bytes();
+    }
 }
 
-impl PayloadHead {
-    pub(crate) const BYTES: usize = 64;
-
-    /// Writes it to the beginning of a row of at least [`PayloadHead::BYTES`].
-    pub(crate) fn write(self, row: &mut [u8]) {
-        for (to, word) in row.chunks_exact_mut(4).zip([
-            self.bytes as u32,
-            (self.bytes >> 32) as u32,
-            self.height,
-            self.width,
-        ]) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-    }
-
-    /// The head of a row and its payload; none when there is no room for what the
-    /// head says.
-    pub(crate) fn split(row: &[u8]) -> Option<(Self, &[u8])> {
-        let (head, payload) = row.split_at_checked(Self::BYTES)?;
-        let word = |at: usize| {
-            let bytes = head.get(4 * at..)?.first_chunk()?;
-            Some(u32::from_le_bytes(*bytes))
-        };
-        let head = Self {
-            bytes: u64::from(word(0)?) | u64::from(word(1)?) << 32,
-            height: word(2)?,
-            width: word(3)?,
-        };
-        let bytes = usize::try_from(head.bytes).ok()?;
-        Some((head, payload.get(..bytes)?))
-    }
+/// The payload of a row; none when there is no room for what the head says.
+pub(crate) fn payload_of(row: &[u8]) -> Option<&[u8]> {
+    let (head, payload) = row.split_at_checked(HEAD)?;
+    let length = u64::from_le_bytes(*head.first_chunk()?);
+    payload.get(..usize::try_from(length).ok()?)
 }
 
 /// Which sample stands at which place of a cache.
@@ -87,19 +62,14 @@ mod tests {
 
     #[test]
     fn a_head_says_no_more_than_there_is() {
-        let head = PayloadHead {
-            bytes: 5,
-            height: 7,
-            width: u32::MAX,
-        };
         let mut row = vec![9; 70];
-        head.write(&mut row);
-        assert_eq!(PayloadHead::split(&row), Some((head, &[9; 5][..])));
+        write_length(5, &mut row);
+        assert_eq!(payload_of(&row), Some(&[9; 5][..]));
         for bytes in [7, u64::from(u32::MAX), 1 << 32, u64::MAX] {
-            PayloadHead { bytes, ..head }.write(&mut row);
-            assert_eq!(PayloadHead::split(&row), None, "{bytes}");
+            write_length(bytes, &mut row);
+            assert_eq!(payload_of(&row), None, "{bytes}");
         }
-        assert_eq!(PayloadHead::split(&row[..63]), None);
+        assert_eq!(payload_of(&row[..63]), None);
     }
 
     #[test]

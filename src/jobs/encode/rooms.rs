@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::{self, Error, Result};
-use crate::jobs::encode::payload::PayloadHead;
+use crate::jobs::encode::payload::HEAD;
 use crate::sys::sealed::SealedBytes;
 
 /// Rows begin at multiples of this.
@@ -28,7 +28,7 @@ impl Rooms {
         let mut end = 0u64;
         for bytes in payloads {
             let room = bytes
-                .checked_add(PayloadHead::BYTES as u64)
+                .checked_add(HEAD as u64)
                 .and_then(|b| b.checked_next_multiple_of(ALIGN));
             end = room.and_then(|room| end.checked_add(room)).ok_or_else(|| {
                 Error::config(format!(

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::data::index::Index;
 use crate::data::sizes::Sizes;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
-use crate::jobs::encode::payload::PayloadHead;
+use crate::jobs::encode::payload::payload_of;
 use crate::jobs::encode::rooms::Rooms;
 use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::crew::Ready;
@@ -156,11 +156,11 @@ impl Payloads {
         self.filled.place.number
     }
 
-    /// What a row says of itself, and its payload.
+    /// The payload of a row.
     ///
     /// # Errors
     /// Why its sample gave none.
-    pub(crate) fn row(&self, row: usize) -> Result<(PayloadHead, &[u8]), SampleFault> {
+    pub(crate) fn row(&self, row: usize) -> Result<&[u8], SampleFault> {
         // At attempt 0 or failed: there is no other.
         if let Some(bad) = self.filled.bad.iter().find(|bad| bad.row as usize == row) {
             return Err(bad.fault.clone());
@@ -169,7 +169,7 @@ impl Payloads {
         self.places
             .get(row)
             .and_then(|place| bytes.get(place.clone()))
-            .and_then(PayloadHead::split)
+            .and_then(payload_of)
             .ok_or_else(|| {
                 SampleFault::new(
                     FaultKind::Unknown,
@@ -182,6 +182,7 @@ impl Payloads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::encode::payload::{HEAD, write_length};
     use crate::pool::buffers::BufferPool;
     use crate::pool::filled::Rows;
 
@@ -207,14 +208,9 @@ mod tests {
 
     #[test]
     fn a_row_that_was_destroyed_is_a_fault_and_nobodys_payload() {
-        let head = PayloadHead {
-            bytes: 4,
-            height: 1,
-            width: 1,
-        };
-        let mut good = vec![0; PayloadHead::BYTES + 4];
-        head.write(&mut good);
-        good[PayloadHead::BYTES..].copy_from_slice(b"abcd");
+        let mut good = vec![0; HEAD + 4];
+        write_length(4, &mut good);
+        good[HEAD..].copy_from_slice(b"abcd");
         // More bytes than the row has room for.
         let mut scribbled = good.clone();
         scribbled[..8].fill(0xff);
@@ -230,7 +226,7 @@ mod tests {
                 bad: Vec::new(),
             },
         };
-        assert_eq!(payloads.row(0).unwrap().1, b"abcd");
+        assert_eq!(payloads.row(0).unwrap(), b"abcd");
         for destroyed in [1, 2, 3] {
             let fault = payloads.row(destroyed).unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unknown, "{destroyed}");

@@ -13,7 +13,7 @@ use crate::data::index::Index;
 use crate::data::sizes::Sizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::encoding::{CacheResize, Encoding, RAW_HEADER};
-use crate::jobs::encode::payload::{Order, PayloadHead};
+use crate::jobs::encode::payload::{HEAD, Order, write_length};
 use crate::jobs::encode::rooms::Rooms;
 use crate::jobs::encode::spec::{EncodeSpec, NAME};
 use crate::jobs::input::{Input, InputMode};
@@ -126,11 +126,10 @@ impl Job for EncodeJob {
         _attempt: u32,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
-        let (Some(id), Some((head, payload))) = (
-            self.sample(ticket, row),
-            out.split_at_mut_checked(PayloadHead::BYTES),
-        ) else {
+    ) -> Result<(), SampleFault> {
+        let (Some(id), Some((head, payload))) =
+            (self.sample(ticket, row), out.split_at_mut_checked(HEAD))
+        else {
             return Err(SampleFault::new(
                 FaultKind::Unknown,
                 "its ticket names a row that holds no sample",
@@ -191,12 +190,7 @@ impl Job for EncodeJob {
                 bytes
             }
         };
-        PayloadHead {
-            bytes: bytes as u64,
-            height,
-            width,
-        }
-        .write(head);
+        write_length(bytes as u64, head);
         Ok(())
     }
 
@@ -237,13 +231,13 @@ fn header_size(
     file: &[u8],
     limits: &Limits,
     part: Option<PixelBox>,
-) -> std::result::Result<(u32, u32), SampleFault> {
+) -> Result<(u32, u32), SampleFault> {
     let header = read_header_within(&mut Cursor::new(file), limits)?;
     let (width, height) = header.boxed(part)?.upright();
     Ok((height, width))
 }
 
-fn check_size(found: (u32, u32), then: (u32, u32)) -> std::result::Result<(), SampleFault> {
+fn check_size(found: (u32, u32), then: (u32, u32)) -> Result<(), SampleFault> {
     if found == then {
         return Ok(());
     }
@@ -271,6 +265,7 @@ mod tests {
     use super::*;
     use crate::data::index::FolderOptions;
     use crate::jobs::encode::encoding::raw_bytes;
+    use crate::jobs::encode::payload::payload_of;
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
     use crate::pool::place::BatchPlace;
@@ -303,9 +298,7 @@ mod tests {
         let place = job.place(&ticket(batch), row);
         let mut out = vec![0; place.len()];
         job.fill(&ticket(batch), row, 0, &mut out, &mut Meter::default())?;
-        let (head, payload) = PayloadHead::split(&out).unwrap();
-        assert_eq!((head.height, head.width), (40, 50));
-        Ok(payload.to_vec())
+        Ok(payload_of(&out).unwrap().to_vec())
     }
 
     #[test]

@@ -26,8 +26,6 @@ pub(crate) struct CropWriter {
     fixed: [FixedTable; 2],
 }
 
-type Written<T> = std::result::Result<T, SampleFault>;
-
 impl CropWriter {
     pub(crate) fn new(rule: CropRule) -> Self {
         Self {
@@ -51,7 +49,7 @@ impl CropWriter {
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
-    ) -> Written<Option<&'a mut [u8]>> {
+    ) -> Result<Option<&'a mut [u8]>, SampleFault> {
         if border(cut, steps).is_some() {
             return Ok(None);
         }
@@ -76,7 +74,7 @@ impl CropWriter {
         limits: &PartLimits,
         row: &mut [u8],
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
-    ) -> Written<bool> {
+    ) -> Result<bool, SampleFault> {
         if border(cut, steps).is_some() {
             return Ok(false);
         }
@@ -177,14 +175,14 @@ impl CropWriter {
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
-    ) -> Written<&'a mut [u8]> {
+    ) -> Result<&'a mut [u8], SampleFault> {
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
         Ok(copying(&header, room, row))
     }
 
     /// Of a row of pixels that are as large as the row.
-    fn header(&self, cut: &Cut, steps: &[OpStep]) -> Written<CropHeader> {
+    fn header(&self, cut: &Cut, steps: &[OpStep]) -> Result<CropHeader, SampleFault> {
         let mut header = CropHeader {
             width: cut.size.0,
             height: cut.size.1,

@@ -20,7 +20,7 @@ impl SampleDecoder {
         size: Option<(u32, u32)>,
         out: &mut [u8],
         meter: &mut Meter,
-    ) -> std::result::Result<(), SampleFault> {
+    ) -> Result<(), SampleFault> {
         let want = cut.want;
         let first = want.y as usize * width + want.x as usize;
         let seen = View {

@@ -37,10 +37,7 @@ pub(crate) fn check() -> Result<()> {
             &raw const action,
         )
     };
-    match known {
-        0 => Ok(()),
-        _ => Err(Error::io("ask for seccomp", io::Error::last_os_error())),
-    }
+    done("ask for seccomp", known)
 }
 
 fn target() -> Result<TargetArch> {
@@ -71,9 +68,8 @@ pub(crate) fn enter(own: &Own<'_>, refused_call: &'static AtomicU64) -> Result<(
     let program = program(own)?;
     install_handler(refused_call)?;
     // SAFETY: takes numbers; from here on an exec gives no more rights.
-    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
-        return Err(Error::io("give up new rights", io::Error::last_os_error()));
-    }
+    let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    done("give up new rights", given_up.into())?;
     let length = u16::try_from(program.len())
         .map_err(|_| Error::config("the list of system calls is too long"))?;
     let list = libc::sock_fprog {
@@ -87,7 +83,7 @@ pub(crate) fn enter(own: &Own<'_>, refused_call: &'static AtomicU64) -> Result<(
     let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     // SAFETY: `list` and the program that it points to live until the call returns, and the
     // kernel copies and checks them.
-    let done = unsafe {
+    let limited = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
@@ -95,12 +91,14 @@ pub(crate) fn enter(own: &Own<'_>, refused_call: &'static AtomicU64) -> Result<(
             &raw const list,
         )
     };
-    match done {
+    done("limit the system calls of a worker", limited)
+}
+
+/// Whether a call that answers 0 was done.
+fn done(operation: &str, answer: i64) -> Result<()> {
+    match answer {
         0 => Ok(()),
-        _ => Err(Error::io(
-            "limit the system calls of a worker",
-            io::Error::last_os_error(),
-        )),
+        _ => Err(Error::io(operation, io::Error::last_os_error())),
     }
 }
 
@@ -234,13 +232,8 @@ fn install_handler(refused_call: &'static AtomicU64) -> Result<()> {
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `die_of_refused` has the signature that SA_SIGINFO asks for and calls only
     // async-signal-safe functions.
-    match unsafe { libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(Error::io(
-            "install the SIGSYS handler",
-            io::Error::last_os_error(),
-        )),
-    }
+    let installed = unsafe { libc::sigaction(libc::SIGSYS, &action, std::ptr::null_mut()) };
+    done("install the SIGSYS handler", installed.into())
 }
 
 /// The part of `siginfo_t` that the kernel fills for SIGSYS (`include/uapi/asm-generic/siginfo.h`).

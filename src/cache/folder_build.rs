@@ -1,7 +1,7 @@
 //! How a part of a cache is built in a folder, whatever part it is and wherever it goes then:
 //! what is there is compared and kept, what is missing is made, and the cache is finished.
 //!
-//! In the consumer. `PartBuild::run` has the steps in their order. Never in here: printing,
+//! In the consumer. `FolderBuild::run` has the steps in their order. Never in here: printing,
 //! pictures, bytes of shards.
 
 use std::ops::{ControlFlow, Range};
@@ -11,7 +11,7 @@ use crate::cache::build::{Build, Watch};
 use crate::cache::changes;
 use crate::cache::complete_shards::CompleteShards;
 use crate::cache::disk_estimate::DiskEstimate;
-use crate::cache::disk_full::RemainingWork;
+use crate::cache::disk_full::{RemainingWork, check_room};
 use crate::cache::folder::{CacheFolder, file_hash};
 use crate::cache::layout::{INDEX, ShardFile, shard_name};
 use crate::cache::missing_shards::{IndependentShards, MissingShards, ShardRun};
@@ -31,7 +31,7 @@ use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::crew::Ready;
 
 /// One part of a cache in its folder, while it is built.
-struct PartBuild<'a> {
+struct FolderBuild<'a> {
     build: &'a Build<'a>,
     folder: &'a CacheFolder,
     /// The cache's: begun, and complete at the end.
@@ -45,7 +45,7 @@ struct PartBuild<'a> {
 
 impl Build<'_> {
     /// Builds what `folder` lacks of this part.
-    pub(super) fn build_in(
+    pub(super) fn build_in_folder(
         &self,
         folder: &CacheFolder,
         crew: Ready,
@@ -62,7 +62,7 @@ impl Build<'_> {
             // does not have it.
             manifest.source.lost.clone_from(&existing.source.lost);
         }
-        let mut part = PartBuild {
+        let mut part = FolderBuild {
             build: self,
             folder,
             manifest,
@@ -142,18 +142,18 @@ impl Build<'_> {
     /// # Errors
     /// A file of the source that cannot be looked at.
     fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<Hash128> {
-        match self.store {
+        match self.source_store {
             Some(store) => Ok(store.fingerprint()),
             None => files_hash(self.index, samples),
         }
     }
 }
 
-impl<'a> PartBuild<'a> {
+impl<'a> FolderBuild<'a> {
     /// All steps in their order; `Break` when `watch` ended it.
     fn run(&mut self, crew: Ready, watch: Watch<'_>) -> Result<ControlFlow<()>> {
         let folder = self.folder;
-        let explain = |e| RemainingWork::none(folder).explain(e);
+        let explain = |e| RemainingWork::default().explain(folder, e);
         let Some(missing) = self.find_missing(watch).map_err(explain)? else {
             return Ok(ControlFlow::Break(()));
         };
@@ -162,7 +162,7 @@ impl<'a> PartBuild<'a> {
                 return Ok(ControlFlow::Continue(()));
             }
             if self.replaces() {
-                self.begin().map_err(explain)?;
+                self.clear_and_begin().map_err(explain)?;
             }
         } else {
             self.check_finish(&missing)?;
@@ -323,7 +323,7 @@ impl<'a> PartBuild<'a> {
         let Some(headers) = self.read_headers(samples(), to_read, watch)? else {
             return Ok(ControlFlow::Break(()));
         };
-        headers.check(build.store.is_some(), options, order, &places)?;
+        headers.check(build.source_store.is_some(), options, order, &places)?;
         let members = SampleMembers::new(index, options.encode, &headers.formats);
         let (available, fragment) = folder.available()?;
         let need = DiskEstimate {
@@ -349,7 +349,7 @@ impl<'a> PartBuild<'a> {
             }
         };
         let here = folder.need_here(need, shards);
-        RemainingWork::check(folder, here, available.saturating_add(freed))?;
+        check_room(folder, here, available.saturating_add(freed))?;
         let run = self.start_workers(crew, order, &headers, places)?;
         // Once more before anything is removed, which does not come back.
         if watch(&build.progress(BuildPhase::ReadingHeaders, to_read, to_read)).is_break() {
@@ -357,15 +357,14 @@ impl<'a> PartBuild<'a> {
         }
         self.complete.report.needed_bytes = need.bytes;
         let mut remaining = RemainingWork {
-            folder,
             done: self.complete.report.samples + self.complete.report.skipped,
             samples: missing.places,
-            written: 0,
-            encoded: 0,
             needed: need.bytes,
             freed,
+            ..RemainingWork::default()
         };
-        self.begin().map_err(|e| remaining.explain(e))?;
+        let begun = self.clear_and_begin();
+        begun.map_err(|e| remaining.explain(folder, e))?;
         let mut writer = PayloadWriter {
             build,
             folder,
@@ -384,7 +383,7 @@ impl<'a> PartBuild<'a> {
         writer.open = None;
         (remaining.written, remaining.encoded) = (writer.written, writer.done - missing.done);
         remaining.done = self.complete.report.samples + self.complete.report.skipped;
-        let ended = result.map_err(|e| remaining.explain(e))?;
+        let ended = result.map_err(|e| remaining.explain(folder, e))?;
         if let Some(files) = files
             && build.files_hash(Some(&mut samples()))? != files
         {
@@ -402,7 +401,7 @@ impl<'a> PartBuild<'a> {
         watch: Watch<'_>,
     ) -> Result<ControlFlow<()>> {
         let build = self.build;
-        let Some(store) = build.store else {
+        let Some(store) = build.source_store else {
             return Ok(ControlFlow::Continue(()));
         };
         let source = (build.index, build.options);
@@ -453,11 +452,12 @@ impl<'a> PartBuild<'a> {
         self.build.part == BuildPart::All && !some_stay
     }
 
-    /// Removes what the build replaces, and puts the begun manifest there, if none stays.
+    /// Removes the files that the build replaces: shards and index. Then writes the begun manifest,
+    /// if none stays.
     ///
     /// # Errors
     /// When another process that makes shares has begun with other options at the same time.
-    fn begin(&self) -> Result<()> {
+    fn clear_and_begin(&self) -> Result<()> {
         if self.replaces() {
             let first = self.complete.report.kept_shards;
             self.folder.remove_from(first)?;
