@@ -1,8 +1,8 @@
 //! Arguments that describe a loader.
 
 use clap::{Args, ValueEnum};
-use featherload::options::{LoaderOptions, cli};
 use featherload::LoaderBuilder;
+use featherload::options::{LoaderOptions, cli};
 
 use crate::sampler_args::SamplerArgs;
 
