@@ -311,7 +311,7 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
         (SplitBy::Fraction(f64::NAN), "fraction is NaN"),
     ] {
         let e = by(split).unwrap_err();
-        assert_eq!(e.option_name(), Some("split"));
+        assert_eq!(e.option_name(), Some("split_by"));
         assert!(e.to_string().contains(due), "{e}");
     }
 }
