@@ -363,17 +363,14 @@ impl Ingredients {
             lanes: self.workers.max(1),
         };
         let ring = Layout::new(shape)?.total_bytes() as u64;
-        let (ring_bytes, processes) = match self.workers {
-            0 => (self.slot_bytes.saturating_mul(2), 1),
-            n => (ring, u64::from(n)),
+        let (ring_bytes, processes, base, others, alive) = match self.workers {
+            0 => (self.slot_bytes.saturating_mul(2), 1, 0, 0, 2),
+            n => (ring, u64::from(n), WORKER, COORDINATOR, depth),
         };
-        let base = if self.workers == 0 { 0 } else { WORKER };
         let worker_bytes = self
             .scratch_bytes
             .saturating_add(self.input_bytes)
             .saturating_add(base);
-        let others = if self.workers == 0 { 0 } else { COORDINATOR };
-        let alive = if self.workers == 0 { 2 } else { depth };
         // As much as in a worker.
         let again = (self.device.filter(|device| device.decodes))
             .map_or(0, |_| self.scratch_bytes.saturating_add(self.input_bytes));

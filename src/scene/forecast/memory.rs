@@ -346,18 +346,15 @@ impl SceneIngredients {
         let reading_masks_bytes = match masks.masks {
             0 => 0,
             _ => {
-                let reader = match masks.shape {
-                    Some(_) => process(
-                        masks.worker_bytes
-                            + masks.files.decode_bytes
-                            + masks.files.pixel_bytes
-                            + masks.files.input_bytes,
+                let read = &masks.files;
+                let decoding = read.decode_bytes + read.pixel_bytes + read.input_bytes;
+                let (reader, ring) = match masks.shape {
+                    Some(shape) => (
+                        process(masks.worker_bytes + decoding),
+                        ring(self.workers, shape)?,
                     ),
-                    None => 0,
+                    None => (0, 0),
                 };
-                let ring = masks
-                    .shape
-                    .map_or(Ok(0), |shape| ring(self.workers, shape))?;
                 // As they came, as they are drawn from, and sealed.
                 [
                     3 * masks.bytes,
