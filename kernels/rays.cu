@@ -7,7 +7,7 @@
 //   sees;
 // - `pose`: where the camera is.
 //
-// The CPU's rays (src/jobs/rays) are what this must give: the same pixels and colours to the
+// The CPU's rays (src/scene/jobs/rays) are what this must give: the same pixels and colours to the
 // bit, and the same formulas in doubles. So products and sums are not fused here.
 
 #include "scene/types.cuh"

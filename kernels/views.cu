@@ -4,7 +4,7 @@
 //
 // - `scene/types`: cameras; `scene/lens`, `scene/plain`: lenses.
 //
-// The CPU's views (src/jobs/views, src/pixels/remap.rs) are what this must give: the same
+// The CPU's views (src/scene/jobs/views, src/pixels/remap.rs) are what this must give: the same
 // formulas in the same order, so products and sums are not fused here. A place rounds to
 // 1/16384 pixel on both, so that what libraries of sines differ in is gone but for chance.
 

@@ -1,4 +1,4 @@
-// Which pixel a ray looks through: src/plan/rays, integer by integer. What each part means
+// Which pixel a ray looks through: src/scene/draw, integer by integer. What each part means
 // is said there: `random`, `bits`, `region`, `draw`.
 
 // ---- random ---------------------------------------------------------------

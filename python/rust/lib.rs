@@ -1,7 +1,8 @@
 //! The extension module `featherload._featherload`: loaders, batches and tensors for the
 //! Python files beside it, which are the interface that people see.
 //!
-//! - `options`: what Python asks for, as JSON; `json`: values of the library so; `stream`: a loader; `batch`: a batch;
+//! - `options`: what Python asks for, as JSON; `json`: values of the library as JSON;
+//! - `stream`: a loader; `batch`: a batch;
 //! - `stream_state`: what all streams hold; `scene_stream`: what streams over a scene share;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
 //! - `views`: whole images of a scene; `raw_view`: that of a step;

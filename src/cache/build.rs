@@ -1,7 +1,8 @@
 //! A cache is built: in one go or share by share, each part in a folder or on the way to an
 //! object store.
 //!
-//! In the consumer. How the shards of a part are made is in `folder_build`, behind `Build::build_in_folder`.
+//! In the consumer. How the shards of a part are made is in `folder_build`, behind
+//! `Build::build_in_folder`.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::data::index::{Index, ScanReport};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
-use crate::pool::crew::{Crew, Ready};
+use crate::pool::crew::{Crew, LaunchedCrew};
 
 /// Receives the progress of a build, and may end it.
 pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
@@ -53,7 +54,7 @@ impl Build<'_> {
     pub(super) fn build(
         &self,
         destination: Destination<'_>,
-        (crew, ready): (&Crew, Ready),
+        (crew, ready): (&Crew, LaunchedCrew),
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
         let shares = match (self.part, self.source_store) {
@@ -72,7 +73,7 @@ impl Build<'_> {
         &self,
         of: u64,
         destination: Destination<'_>,
-        (crew, ready): (&Crew, Ready),
+        (crew, ready): (&Crew, LaunchedCrew),
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
         let is_new = match destination {
@@ -119,7 +120,7 @@ impl Build<'_> {
     fn build_part(
         &self,
         destination: Destination<'_>,
-        crew: Ready,
+        crew: LaunchedCrew,
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
         match destination {
@@ -134,7 +135,7 @@ impl Build<'_> {
     fn build_into_store(
         &self,
         target: &StoreTarget,
-        crew: Ready,
+        crew: LaunchedCrew,
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
         let path = target.stage(self.part);

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::jobs::encode::payload::Order;
 use crate::jobs::encode::run::EncodeRun;
 use crate::jobs::encode::spec::EncodeSpec;
-use crate::pool::crew::Ready;
+use crate::pool::crew::LaunchedCrew;
 
 /// One part of a cache in its folder, while it is built.
 struct FolderBuild<'a> {
@@ -48,7 +48,7 @@ impl Build<'_> {
     pub(super) fn build_in_folder(
         &self,
         folder: &CacheFolder,
-        crew: Ready,
+        crew: LaunchedCrew,
         watch: Watch<'_>,
     ) -> Result<BuildReport> {
         let checking = self.progress(BuildPhase::Checking, 0, self.index.len());
@@ -151,7 +151,7 @@ impl Build<'_> {
 
 impl<'a> FolderBuild<'a> {
     /// All steps in their order; `Break` when `watch` ended it.
-    fn run(&mut self, crew: Ready, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+    fn run(&mut self, crew: LaunchedCrew, watch: Watch<'_>) -> Result<ControlFlow<()>> {
         let folder = self.folder;
         let explain = |e| RemainingWork::default().explain(folder, e);
         let Some(missing) = self.find_missing(watch).map_err(explain)? else {
@@ -293,7 +293,7 @@ impl<'a> FolderBuild<'a> {
     /// checked, workers are started, what makes room is removed, and payloads are written.
     fn make_shards(
         &mut self,
-        crew: Ready,
+        crew: LaunchedCrew,
         missing: &MissingShards,
         watch: Watch<'_>,
     ) -> Result<ControlFlow<()>> {
@@ -429,7 +429,7 @@ impl<'a> FolderBuild<'a> {
 
     fn start_workers(
         &self,
-        crew: Ready,
+        crew: LaunchedCrew,
         order: &Order,
         headers: &SourceHeaders<'_>,
         places: Vec<Range<u64>>,

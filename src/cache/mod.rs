@@ -2,12 +2,13 @@
 //! speed of the link.
 //!
 //! A cache is a folder of uncompressed WebDataset tars, each with DALI's index
-//! and a checksummed manifest beside it; no format of our own. Runs in the
-//! consumer. Never in here: printing, `unsafe`.
+//! and a checksummed manifest beside it. The samples are in no format of our own.
+//! Runs in the consumer, but for the workers of step 6. Never in here: printing, `unsafe`.
 //!
 //! ```text
 //! shard-000000.tar .idx .json   the samples; DALI's index; offsets and hashes
-//! manifest.json                 options, source, classes, the shards
+//! manifest.json                 options, source, classes; written before the first shard, with
+//!                               the shards at the end
 //! index.fli                     the sealed index of all samples
 //! ```
 //!
@@ -16,19 +17,28 @@
 //! 1. `bin/featherload/cache/build.rs` fills a `Builder`. `Builder::build_watched` (`builder`)
 //!    checks the options, starts the coordinator and reads the names of the samples.
 //! 2. `Build::build` (`build`) makes one part, or `build_in_shares` several: where the source's
-//!    shards come from a store and have no room here at a time.
+//!    shards come from a store and do not all fit on this machine at once.
 //! 3. `build_part` holds the folder. On the way to a store that is a stage: `build_into_store`
 //!    compares the store, and at the end `send_rest` waits for it.
-//! 4. `Build::build_in_folder` (`folder_build`) builds a part in its folder, whatever part it is.
-//!    After `existing_manifest`, `FolderBuild::run` calls `find_missing`, `make_shards` and
-//!    `finish`.
+//! 4. `Build::build_in_folder` (`folder_build`) takes the manifest that is there
+//!    (`existing_manifest`). One of other options or another source ends the build, unless `force`
+//!    is given or no shard is complete yet. `FolderBuild::run` calls `find_missing`, `make_shards`
+//!    where some are missing, and `finish`, but not for a share.
 //! 5. `make_shards` takes a list of shards: `fetch_shards`, `read_headers`, `DiskEstimate::need`,
-//!    `start_workers`, `clear_and_begin`, `PayloadWriter::write_all`.
-//! 6. `ShardFileWriter::finish` (`shard_file`) renames the files of a shard into place in this
-//!    order: tar, `.idx`, manifest. A shard is complete when its manifest is there and its tar has
-//!    the length that the manifest states. So a kill leaves complete shards, perhaps a tar without
-//!    a manifest, and temporary files. The next call removes temporary files (a share leaves them:
-//!    they may belong to another process), keeps the complete shards and makes the others.
+//!    `start_workers`, `clear_and_begin` (writes the begun `manifest.json`),
+//!    `PayloadWriter::write_all`. Then it compares the source's files once more.
+//! 6. Workers decode and encode: `EncodeJob::fill` (`jobs/encode/worker.rs`). `EncodeRun::next`
+//!    (`jobs/encode/run.rs`) gives payloads in order, and `PayloadWriter::end_shard` ends a shard.
+//! 7. `ShardFileWriter::finish` (`shard_file`) puts the files of a shard in their places in this
+//!    order: tar, `.idx`, manifest. Each is synced.
+//!
+//! **What a kill leaves**: the begun `manifest.json`, complete shards, perhaps tars and `.idx`
+//! without a manifest (of the shard that was ending, or of shards that were being removed),
+//! temporary files, the lock's file. A shard is complete when its manifest can be read, its tar has
+//! the length that this states, and it begins at the right sample. The next call removes temporary
+//! files (not for a share: they may be another process's) and keeps complete shards. Shards of a
+//! size follow from those before them: the first that is missing and all after it are made. With
+//! `shard_samples` each missing one is made alone.
 //!
 //! | what it is | files |
 //! |---|---|

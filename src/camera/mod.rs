@@ -12,7 +12,8 @@
 //!
 //! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
 //! - `lens`: the formulas of all families;
-//! - `optics`: one point at a time, and how far a lens can be inverted; `unprojector`: many; `lanes`: the loops of that;
+//! - `optics`: one point at a time, and how far a lens can be inverted; `unprojector`: many;
+//!   `lanes`: the loops of that;
 //! - `shape`: whether two sizes have one shape;
 //! - `footprint`: how much of the world a pixel sees;
 //! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.

@@ -1,4 +1,4 @@
-//! The iterator over an epoch, and the place where the run stands.
+//! [`Loader`]: what a trainer holds; [`Epoch`]: the iterator over its batches.
 //!
 //! In the consumer.
 

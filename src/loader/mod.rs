@@ -7,7 +7,7 @@
 //! - `upload`: how a device gets at pixels, and what fits its memory; `jpeg_decoding`: who
 //!   decodes JPEGs; `coded_room`: how long the rows of those are that a device decodes;
 //! - `forecast`: what a run would do and take;
-//! - `epoch`: the iterator over an epoch; `report`: what happened in it.
+//! - `epoch`: the loader, and the iterator over an epoch; `report`: what happened in it.
 //!
 //! All in the consumer. Never in here: how rows are made.
 

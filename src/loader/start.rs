@@ -41,7 +41,7 @@ impl Loader {
 }
 
 impl LoaderBuilder {
-    /// Starts the pool.
+    /// Starts coordinator and workers, reads the names of the samples, and gives a loader.
     ///
     /// # Errors
     /// Options that cannot work, a data set that cannot be read, a helper that

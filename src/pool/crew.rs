@@ -85,7 +85,7 @@ pub trait Drilled: Sized {
 /// A coordinator that waits for its job; none with zero workers. Made before
 /// any data exists and before anything is locked.
 #[derive(Debug)]
-pub struct Ready {
+pub struct LaunchedCrew {
     crew: Crew,
     kinds: &'static [JobKind],
     workers: u32,
@@ -122,7 +122,7 @@ impl Crew {
     ///
     /// # Errors
     /// A helper that is missing or of another version, a system that refuses.
-    pub fn launch(self, kinds: &'static [JobKind]) -> Result<Ready> {
+    pub fn launch(self, kinds: &'static [JobKind]) -> Result<LaunchedCrew> {
         let began_ns = monotonic_ns();
         let workers = self.count()?;
         let coordinator = match workers {
@@ -135,7 +135,7 @@ impl Crew {
             0 => None,
             _ => Some(launch(self.launch, self.helper.as_deref(), kinds)?),
         };
-        Ok(Ready {
+        Ok(LaunchedCrew {
             crew: self,
             kinds,
             workers,
@@ -145,7 +145,7 @@ impl Crew {
     }
 }
 
-impl Ready {
+impl LaunchedCrew {
     /// Worker processes; 0 = this process.
     pub fn workers(&self) -> u32 {
         self.workers

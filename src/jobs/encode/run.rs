@@ -13,7 +13,7 @@ use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::payload::payload_of;
 use crate::jobs::encode::rooms::Rooms;
 use crate::jobs::encode::spec::EncodeSpec;
-use crate::pool::crew::Ready;
+use crate::pool::crew::LaunchedCrew;
 use crate::pool::engine::Engine;
 use crate::pool::filled::Filled;
 use crate::pool::place::BatchPlace;
@@ -65,7 +65,7 @@ impl EncodeRun {
     /// # Errors
     /// Too little memory, a system that refuses.
     pub(crate) fn start(
-        crew: Ready,
+        crew: LaunchedCrew,
         spec: EncodeSpec,
         index: &Index,
         sizes: &Sizes,

@@ -1,4 +1,4 @@
-//! From a batch's number to the bytes of its slot: which row lies where, and
+//! From where a batch begins to the bytes of its slot: which row lies where, and
 //! how large a slot must be for any batch.
 //!
 //! Pure but for the sizes, which it reads out of shared memory that nobody can

@@ -148,7 +148,7 @@ impl Slots {
         consumer_side::damage(&w, l, posted.slot(), posted.ticket)
     }
 
-    /// The first cancelled slot of which something was destroyed: its ticket, and what.
+    /// What was destroyed of the first cancelled slot of which something was.
     pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<Damage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.iter().find_map(|posted| {

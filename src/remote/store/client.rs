@@ -287,7 +287,8 @@ impl Store {
             StoreError::Precondition { .. } => lasting(
                 "changed while it was fetched: wait until whoever writes there is done".to_owned(),
             ),
-            StoreError::InvalidPath { .. }
+            StoreError::AlreadyExists { .. }
+            | StoreError::InvalidPath { .. }
             | StoreError::NotSupported { .. }
             | StoreError::NotImplemented { .. }
             | StoreError::UnknownConfigurationKey { .. } => lasting(said()),

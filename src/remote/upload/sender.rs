@@ -87,7 +87,12 @@ impl Sender {
     pub(crate) fn send(&mut self, shard: String, request: Request) -> Result<()> {
         let sent = self.helper.process.send(&request, &[]);
         self.waiting.push_back((shard, request));
-        self.or_again(sent)
+        let done = self.or_again(sent);
+        if done.is_err() {
+            // No answer will come to what was not sent.
+            self.waiting.pop_back();
+        }
+        done
     }
 
     /// The next shard that is in the store; none where that takes longer than `limit`.

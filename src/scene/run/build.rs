@@ -28,7 +28,7 @@ impl<K: SceneKind> SceneRun<K> {
 }
 
 impl<K: SceneKind> SceneBuilder<K> {
-    /// Starts the pool.
+    /// Starts coordinator and workers, reads the scene, and gives a run.
     ///
     /// # Errors
     /// Options that cannot work, a scene that cannot be read, masks that cannot, too

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::pool::crew::Ready;
+use crate::pool::crew::LaunchedCrew;
 use crate::scene::data::Scene;
 use crate::scene::forecast::SceneForecast;
 use crate::scene::jobs::kinds::KINDS;
@@ -21,9 +21,9 @@ use crate::scene::store::{Holding, Pictures, default_folder};
 /// Coordinators that wait for their jobs.
 #[derive(Debug)]
 pub(crate) struct Crews {
-    run: Ready,
+    run: LaunchedCrew,
     /// Of the job that reads masks.
-    masks: Option<Ready>,
+    masks: Option<LaunchedCrew>,
 }
 
 impl RunOptions {
@@ -67,7 +67,7 @@ impl RunOptions {
         &self,
         chosen: &Chosen,
         crews: Crews,
-    ) -> Result<(Ready, Vec<Vec<u64>>)> {
+    ) -> Result<(LaunchedCrew, Vec<Vec<u64>>)> {
         let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
             Some(crew) => {
                 let spec = chosen.masks_spec(self.limits);

@@ -80,6 +80,8 @@ macro_rules! scene_state {
         $(#[$about:meta])*
         $name:ident {
             $($(#[$meta:meta])* $own:ident: $value:ty = $fact:literal,)*
+            // Of the pictures, behind the split.
+            $(; $(#[$late_meta:meta])* $late:ident: $late_value:ty = $late_fact:literal,)*
         }
     ) => {
         $(#[$about])*
@@ -95,6 +97,7 @@ macro_rules! scene_state {
             $($(#[$meta])* pub $own: $value,)*
             pub split: $crate::scene::data::Split,
             pub downscale: u32,
+            $($(#[$late_meta])* pub $late: $late_value,)*
             /// Images of the split.
             pub images: u64,
             /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
@@ -106,7 +109,11 @@ macro_rules! scene_state {
             /// The version that this crate writes and reads.
             pub const VERSION: u32 = 1;
 
-            pub(super) fn new(facts: $crate::scene::run::SceneFacts, $($own: $value),*) -> Self {
+            pub(super) fn new(
+                facts: $crate::scene::run::SceneFacts,
+                $($own: $value,)*
+                $($late: $late_value,)*
+            ) -> Self {
                 Self {
                     version: Self::VERSION,
                     step: facts.step,
@@ -114,6 +121,7 @@ macro_rules! scene_state {
                     $($own,)*
                     split: facts.split,
                     downscale: facts.downscale,
+                    $($late,)*
                     images: facts.images,
                     scene: facts.scene,
                 }
@@ -139,6 +147,7 @@ macro_rules! scene_state {
                     $(($fact, serde_json::to_string(&self.$own).unwrap_or_default()),)*
                     ("split", self.split.name().to_owned()),
                     ("downscale", self.downscale.to_string()),
+                    $(($late_fact, serde_json::to_string(&self.$late).unwrap_or_default()),)*
                     ("the number of images", self.images.to_string()),
                     (
                         "the scene (cameras, poses, sizes, times, masks)",

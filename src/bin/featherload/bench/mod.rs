@@ -1,6 +1,7 @@
 //! `featherload bench`: runs the loader and reports rate, start, memory.
 //!
-//! - `args`: what is asked for; `run`: one pass over the epochs; `counts` and `pace`: what is counted meanwhile;
+//! - `args`: what is asked for; `run`: one pass over the epochs; `counts` and `pace`: what is
+//!   counted meanwhile;
 //!   `bar`: how far it is;
 //! - `several`: a pass for each number of workers, as a table;
 //! - `against_ceiling`: windows of loader and bare decoder in turns;

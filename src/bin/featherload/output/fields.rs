@@ -48,6 +48,9 @@ pub fn toned(tone: Tone, label: &str, text: &str) -> Result<()> {
 
 /// Prints a text that belongs to the field above it, so many columns further in.
 pub fn below(further: usize, text: &str) -> Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
     let at = INDENT + LABEL + further;
     super::lines(&with_text(&" ".repeat(at), at, text))
 }

@@ -4,14 +4,18 @@
 
 use crate::data::index::Index;
 use crate::error::{self, Error, Result};
-use crate::pool::crew::Ready;
+use crate::pool::crew::LaunchedCrew;
 use crate::scene::jobs::masks::spec::MasksSpec;
 
 /// The words of each mask.
 ///
 /// # Errors
 /// A mask that cannot be read, or has another size than its image; too little memory.
-pub(crate) fn read_all(crew: Ready, spec: &MasksSpec, index: &Index) -> Result<Vec<Vec<u64>>> {
+pub(crate) fn read_all(
+    crew: LaunchedCrew,
+    spec: &MasksSpec,
+    index: &Index,
+) -> Result<Vec<Vec<u64>>> {
     let mut all = Vec::with_capacity(spec.masks.len());
     let Some(first) = spec.place(0) else {
         return Ok(all);

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, SampleFault};
 use crate::pool::place::BatchPlace;
 use crate::scene::jobs::rays::batch::StepRays;
 use crate::scene::jobs::rays::fields::RayLayout;
-use crate::scene::jobs::rays::spec::{RayStep, RaysSpec};
+use crate::scene::jobs::rays::spec::{RayTicket, RaysSpec};
 use crate::scene::jobs::shared::worker_run::WorkerSteps;
 
 /// See the module.
@@ -39,13 +39,13 @@ impl WorkerSteps for WorkerRays {
     fn place(&self, step: u64) -> BatchPlace {
         let rays = self.posted;
         BatchPlace {
-            key: RayStep { step, rays }.into(),
+            key: RayTicket { step, rays }.into(),
             ..BatchPlace::numbered(step, 1)
         }
     }
 
     fn arrays(&self, place: &BatchPlace, rays: u64) -> Result<(usize, StepRays)> {
-        let RayStep { rays: posted, .. } = place.key.into();
+        let RayTicket { rays: posted, .. } = place.key.into();
         let layout = RayLayout::new(posted as usize, self.spec.form);
         let rays = rays as usize;
         Ok((layout.bytes(), StepRays { layout, rays }))

@@ -52,7 +52,7 @@ impl RaysSpec {
     }
 
     /// The arrays of a ticket; none when it asks for more rays than there is room for.
-    pub(crate) fn layout(&self, RayStep { rays, .. }: RayStep) -> Option<RayLayout> {
+    pub(crate) fn layout(&self, RayTicket { rays, .. }: RayTicket) -> Option<RayLayout> {
         let count = usize::try_from(rays).ok()?;
         (rays <= self.most_rays).then_some(RayLayout::new(count, self.form))
     }
@@ -60,19 +60,19 @@ impl RaysSpec {
 
 /// What a batch of rays is known by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RayStep {
+pub(crate) struct RayTicket {
     pub(crate) step: u64,
     /// How many it has, which may change from step to step.
     pub(crate) rays: u64,
 }
 
-impl From<RayStep> for BatchKey {
-    fn from(RayStep { step, rays }: RayStep) -> Self {
+impl From<RayTicket> for BatchKey {
+    fn from(RayTicket { step, rays }: RayTicket) -> Self {
         Self([step, rays])
     }
 }
 
-impl From<BatchKey> for RayStep {
+impl From<BatchKey> for RayTicket {
     fn from(BatchKey([step, rays]): BatchKey) -> Self {
         Self { step, rays }
     }

@@ -16,7 +16,7 @@ use crate::pool::worker::meter::Meter;
 use crate::scene::draw::{Pixel, RayTable};
 use crate::scene::jobs::rays::fields::RayArrays;
 use crate::scene::jobs::rays::spec;
-use crate::scene::jobs::rays::spec::{NAME, RayStep, RaysSpec, scribbled};
+use crate::scene::jobs::rays::spec::{NAME, RayTicket, RaysSpec, scribbled};
 use crate::scene::jobs::rays::trace::Tracer;
 use crate::scene::jobs::shared::frames::DEPTH_BYTES;
 use crate::scene::jobs::shared::masks::Masks;
@@ -115,7 +115,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 
 impl RaysJob {
     /// Sees to it that the images of `self.pixels` are in the store.
-    fn gather(&mut self, meter: &mut Meter) -> std::result::Result<(), SampleFault> {
+    fn have_images_decoded(&mut self, meter: &mut Meter) -> std::result::Result<(), SampleFault> {
         if self.complete {
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl Job for RaysJob {
         out: &mut [u8],
         meter: &mut Meter,
     ) -> std::result::Result<(), SampleFault> {
-        let key = RayStep::from(ticket.key);
+        let key = RayTicket::from(ticket.key);
         let layout = self.spec.layout(key).filter(|_| row == 0);
         let layout = layout.ok_or_else(scribbled)?;
         let mut arrays = layout.arrays(out).ok_or_else(scribbled)?;
@@ -230,7 +230,7 @@ impl Job for RaysJob {
                     name_image(u64::from(wrong.image), u64::from(wrong.image), &fault)
                 })?;
             meter.lap(spec::DRAW);
-            self.gather(meter)?;
+            self.have_images_decoded(meter)?;
             meter.lap(stages::DECODE);
             let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
             self.tracer.trace(
@@ -260,6 +260,6 @@ impl Job for RaysJob {
     }
 
     fn describe(&self, ticket: &Ticket, _row: u32, _attempt: u32) -> String {
-        format!("the rays of step {}", RayStep::from(ticket.key).step)
+        format!("the rays of step {}", RayTicket::from(ticket.key).step)
     }
 }

@@ -1,6 +1,7 @@
 //! Batches in order, made by a device.
 //!
-//! In the consumer. Images go up before the first step that needs them (`scene::jobs::pictures`), in the
+//! In the consumer. Images go up before the first step that needs them
+//! (`scene::jobs::pictures`), in the
 //! order of the steps. A batch is one launch of a kernel. Never in here: which kernel.
 
 use std::fmt::Debug;

@@ -13,7 +13,7 @@ scene_state! {
         shuffle: bool = "shuffle",
         /// Processes that take turns.
         world: u32 = "the number of ranks",
-        undistort: bool = "undistort",
+        ; undistort: bool = "undistort",
     }
 }
 
