@@ -1,13 +1,13 @@
 //! Scenes: images with a camera and a pose each, and the rays and views that NeRF and splatting
 //! models train on.
 //!
-//! - [`data`]: what files say of a scene: frames, cameras, poses, points;
-//! - [`draw`]: which pixel a ray looks through, which image a view shows;
-//! - [`store`]: decoded images that all processes of a machine share;
-//! - [`jobs`]: the work of the pool on them: rays, views, masks, images on their way to a device;
-//! - [`forecast`]: the memory of a run, before it;
-//! - [`run`]: what a trainer holds: [`rays`] and [`views`];
-//! - [`options`]: the options of both, one definition for flags and keywords.
+//! - `data`: what files say of a scene: frames, cameras, poses, points;
+//! - `draw`: which pixel a ray looks through, which image a view shows;
+//! - `store`: decoded images that all processes of a machine share;
+//! - `jobs`: the work of the pool on them: rays, views, masks, images on their way to a device;
+//! - `forecast`: the memory of a run, before it;
+//! - `run`: what a trainer holds: [`rays`] and [`views`];
+//! - `options`: the options of both, one definition for flags and keywords.
 //!
 //! The lenses themselves are in [`camera`](crate::camera). A loader of images imports nothing
 //! from here.
