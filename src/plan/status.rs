@@ -25,7 +25,8 @@ pub enum RowStatus {
     Failed = 3,
     /// The sample gave no pixels; pixels, id and label are those of a sample
     /// behind it in the epoch's order, which has a row of its own as well, or of
-    /// another of its identity ([`Plan::attempt`](crate::plan::Plan::attempt)). The batch says which sample failed, and why.
+    /// another of its identity ([`Plan::attempt_at`](crate::plan::Plan::attempt_at)). The batch
+    /// says which sample failed, and why.
     Substituted = 4,
 }
 
