@@ -151,7 +151,9 @@ impl Content {
     /// Two, three or four bytes from each place on. Places were checked.
     ///
     /// A loop of nothing else, so that the next pixels are on their way from memory while
-    /// one is awaited.
+    /// one is awaited. In a function of its own: within a long one the loop keeps its numbers on
+    /// the stack, and waits more than twice as long.
+    #[inline(never)]
     pub(super) fn gather<const N: usize>(
         &self,
         at: &[u64],
