@@ -141,7 +141,7 @@ impl Builder {
     }
 
     /// Most time that one sample may take before its worker is killed and the
-    /// sample fails. Default 60 s.
+    /// sample fails. Default 60 s. With zero workers there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.crew.row_limit = limit;
         self

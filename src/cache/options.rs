@@ -1,6 +1,8 @@
 //! By what a cache is built, and how the command line and the manifest spell it. `BuildOptions` is
 //! the definition of its options: flags and docs/options.md follow from it, and Python's keywords
-//! are compared with it.
+//! are compared with it. Those of processes and of the folder (`num_workers`, `row_limit`,
+//! `sandbox`, `force`, `shard`, `finish`, `stage_dir`) are not in it: `Builder` takes them, and
+//! `bin/featherload/cache/build.rs` has their flags.
 //!
 //! Plain data, in the consumer.
 

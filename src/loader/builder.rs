@@ -272,7 +272,8 @@ impl LoaderBuilder {
 
     /// Most time that one sample may take; its worker is killed and the sample
     /// fails. Each substitute has that time as well. Time in which the worker, or
-    /// the coordinator, was stopped (SIGSTOP) does not count. Default 60 s.
+    /// the coordinator, was stopped (SIGSTOP) does not count. Default 60 s. With zero workers
+    /// there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.crew.row_limit = limit;
         self

@@ -147,7 +147,8 @@ impl<K: SceneKind> SceneBuilder<K> {
     }
 
     /// Most time that one step may take in a worker. Default
-    /// [`DEFAULT_ROW_LIMIT`](Self::DEFAULT_ROW_LIMIT), 10 minutes.
+    /// [`DEFAULT_ROW_LIMIT`](Self::DEFAULT_ROW_LIMIT), 10 minutes. With zero workers there is no
+    /// limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.run.crew.row_limit = limit;
         self
