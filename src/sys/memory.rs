@@ -65,7 +65,11 @@ pub(crate) fn lengthen_no_file(files: &[RawFd]) -> Result<()> {
 fn private_bytes() -> Result<u64> {
     let status = "/proc/self/status";
     let text = fs::read_to_string(status).map_err(|e| Error::io_at("read", status, e))?;
-    Ok(text_file::number(&text, "VmData:").unwrap_or(0) * 1024)
+    let kib = text_file::number(&text, "VmData:").ok_or_else(|| {
+        let none = std::io::Error::other("it has no line VmData");
+        Error::io_at("read", status, none)
+    })?;
+    Ok(kib * 1024)
 }
 
 /// Blocks from this size on are the kernel's again once they are freed, bytes.

@@ -13,11 +13,11 @@ pub fn set(command: fn() -> Command) {
     COMMAND.get_or_init(|| command);
 }
 
-/// The command line with all sub-commands. Without a name where `main` has set none.
+/// The command line with all sub-commands.
 pub fn clap_command() -> Command {
     #[cfg(test)]
     set(<crate::Cli as clap::CommandFactory>::command);
-    COMMAND
-        .get()
-        .map_or_else(Command::default, |command| command())
+    let command = COMMAND.get();
+    debug_assert!(command.is_some(), "`main` sets it first of all");
+    command.map_or_else(Command::default, |command| command())
 }

@@ -726,7 +726,7 @@ impl Fetcher {
 }
 
 /// # Errors
-/// Something is said of how tar shards are read, and it is a cache.
+/// Options of tar shards for a cache, whose manifest decides them.
 fn refuse_shard_options(address: &Address, options: &ShardOptions) -> Result<()> {
     let ShardOptions {
         labels,

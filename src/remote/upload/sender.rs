@@ -119,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// Where a sender died of what is `done`, another one is told of all that is not.
+    /// `done`, or, where the sender died meanwhile, another sender that gets all waiting requests.
     fn or_again(&mut self, done: Result<()>) -> Result<()> {
         let begin = |process: &_| begin(process, &self.address, &self.waiting);
         self.helper.or_again(done, begin)

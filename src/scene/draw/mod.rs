@@ -11,7 +11,7 @@
 //! - `bits`: masks; `erode`: where in them a patch has room;
 //! - `build`: making a table; `form`: its bytes, and their check; `table`: what it knows;
 //! - `random`: the numbers of a ray; `pixel`: the pixel that they lead to;
-//! - `numbers`: a table and a step as plain numbers, for who draws elsewhere;
+//! - `numbers`: a table and a step as plain numbers, for the kernel of a device;
 //! - `view_order`: the image of each step of views.
 //!
 //! Never in here: pixels' colours, files, cameras.

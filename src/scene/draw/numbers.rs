@@ -1,4 +1,4 @@
-//! A table and a step as plain numbers, for who draws elsewhere: the kernel of a device.
+//! A table and a step as plain numbers, for the kernel of a device.
 //!
 //! In the consumer. What they mean is said in `form` and `draw`. Never in here: draws.
 

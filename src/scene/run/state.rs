@@ -80,7 +80,7 @@ macro_rules! scene_state {
         $(#[$about:meta])*
         $name:ident {
             $($(#[$meta:meta])* $own:ident: $value:ty = $fact:literal,)*
-            // Of the pictures, behind the split.
+            // Facts that stand after `downscale` in the file.
             $(; $(#[$late_meta:meta])* $late:ident: $late_value:ty = $late_fact:literal,)*
         }
     ) => {
