@@ -315,6 +315,8 @@ impl Feeder {
         let waits: Vec<_> = waits
             .map(|open| (&open.job, open.waiting.as_slice()))
             .collect();
+        // The device begins at the first launch, which is not the last thing that a lane does here.
+        self.busy.get_or_insert_with(Instant::now);
         let counts = self.lanes[self.next].submit(&waits)?;
         self.next = (self.next + 1) % JPEG_LANES;
         self.tick();
