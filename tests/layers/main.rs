@@ -4,13 +4,16 @@
 //! - `source`: the text of files; `graph`: which file imports which;
 //! - `rooms`: imports of rooms, circles of files inside one;
 //! - `map`: section 2 of DESIGN.md, and the pages of folders;
-//! - `words`: what stands in the code.
+//! - `words`: what stands in the code;
+//! - `names`: names of types; `phrases`: phrases that no text has.
 //!
 //! Each check takes a tree of files, so that the tests at the end of its file can hand
 //! it a wrong one.
 
 mod graph;
 mod map;
+mod names;
+mod phrases;
 mod rooms;
 mod source;
 mod words;
@@ -303,6 +306,9 @@ const EXTENSION: &str = "python/rust/";
 /// Folders of rooms: each folder in one is a room, and its `mod.rs` has re-exports alone.
 const WINGS: &[&str] = &["scene"];
 
+/// Types that several files may define, and why.
+const REPEATED: &[(&str, &str)] = &[];
+
 #[test]
 fn imports_point_one_way() {
     let files = tree();
@@ -380,6 +386,28 @@ fn the_command_line_prints_in_one_place() {
 #[test]
 fn what_must_not_be_there_is_not() {
     none(words::absent(&tree()));
+}
+
+#[test]
+fn a_type_name_is_defined_once() {
+    assert!(REPEATED.len() <= 15);
+    none(names::repeated(&tree(), REPEATED));
+}
+
+#[test]
+fn a_type_that_other_files_use_has_two_words_or_is_a_term() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let glossary = fs::read_to_string(root.join("docs/design/glossary.md")).unwrap();
+    none(names::single_words(&tree(), &glossary));
+}
+
+#[test]
+fn no_text_has_a_phrase_of_the_list() {
+    let texts = phrases::texts();
+    let found = texts
+        .iter()
+        .flat_map(|(path, text)| phrases::found(path, text));
+    none(found.collect());
 }
 
 fn none(violations: Vec<String>) {
